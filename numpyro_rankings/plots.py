@@ -25,7 +25,7 @@ from numpyro_rankings.posterior import (
     rank_probabilities,
 )
 from numpyro_rankings.posterior.diagnostics import posterior_of
-from numpyro_rankings.posterior.partitions import as_partition, coclustering
+from numpyro_rankings.posterior.partitions import as_partition, coclustering, evenly
 from numpyro_rankings.posterior.point_estimates import reference_partition
 from numpyro_rankings.posterior.predictive_checks import PredictiveCheck
 from numpyro_rankings.words import base_and_index, quantity_name
@@ -91,10 +91,7 @@ def _first_items(
     mean: np.ndarray,
     interval: np.ndarray | None,
 ) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """Return the names of the first items of the consensus, and their means and intervals.
-
-    :param interval: None to show none: then the means twice are returned.
-    """
+    """Return names, means and intervals of the first items of the consensus; None is the means."""
     check_whole("max_items", max_items)
     if len(items) != len(profile.consensus):
         raise ValueError(f"items must have {len(profile.consensus)} names, got {len(items)}")
@@ -134,7 +131,7 @@ def plot_coclustering(
     labels = labels.reshape(-1, labels.shape[-1])
     by_size = _numbered(labels, reference, order)
     places = np.argsort(by_size, kind="stable")
-    judges = places[_evenly(len(places), max_rankings)]
+    judges = places[evenly(len(places), max_rankings)]
     ax = _axes(ax, _WIDTH, 3.6)
     _heat_map(ax, coclustering(labels, judges), "probability to share a group", first=0)
     _divide(ax, by_size[judges])
@@ -159,10 +156,7 @@ def _numbered(labels: np.ndarray, reference: Any, order: Sequence[int] | None) -
 
 
 def _divide(ax: "Axes", clusters: np.ndarray) -> None:
-    """Draw a line between each two clusters of a map of pairs, and number the clusters.
-
-    :param clusters: of the points of the map, in their order there.
-    """
+    """Draw a line between each two clusters of a map of all pairs, and number the clusters."""
     edges = np.flatnonzero(np.diff(clusters)) + 0.5
     linewidth = min(0.8, 16 / max(len(edges), 1))  # many wide lines would hide what is between them
     for edge in edges:
@@ -181,10 +175,7 @@ def _divide(ax: "Axes", clusters: np.ndarray) -> None:
 
 
 def _heat_map(ax: "Axes", probability: np.ndarray, label: str, first: int) -> None:
-    """Show probabilities as colours.
-
-    :param first: number of the first column.
-    """
+    """Show probabilities as colours, with the number of the first column."""
     rows, columns = probability.shape
     extent = (first - 0.5, first + columns - 0.5, rows - 0.5, -0.5)
     image = ax.imshow(
@@ -196,10 +187,7 @@ def _heat_map(ax: "Axes", probability: np.ndarray, label: str, first: int) -> No
 def _intervals(
     names: Sequence[str], mean: np.ndarray, interval: np.ndarray, color: str, ax: "Axes | None"
 ) -> "Axes":
-    """Plot a mean and its interval for each name, one below the other.
-
-    :param interval: the means twice to show none.
-    """
+    """Plot a mean and its interval for each name, one below the other."""
     ax = _axes(ax, _WIDTH, 1.0 + _row_height(names) * len(names))
     rows = _rows(names, ax, lines=2)
     ax.hlines(rows, interval[:, 0], interval[:, 1], color=color, linewidth=3, alpha=0.45)
@@ -208,10 +196,7 @@ def _intervals(
 
 
 def _rows(names: Sequence[str], ax: "Axes", lines: int = 1) -> np.ndarray:
-    """Label one row for each name, one below the other, and return their places.
-
-    :param lines: that a name may have, 1 or 2.
-    """
+    """Label a row for each name of 1 or 2 lines, one below the other, and return their places."""
     rows = np.arange(len(names))
     # names like "$199 or $299" are not formulas
     ax.set_yticks(rows, [_beside(str(name), lines) for name in names], parse_math=False)
@@ -225,10 +210,7 @@ def _row_height(names: Sequence[str]) -> float:
 
 
 def _beside(name: str, lines: int) -> str:
-    """Fit a name beside an axis.
-
-    What is too long is left out in the middle, because the ends are what often differs.
-    """
+    """Fit a name beside an axis, without its middle: the ends are what often differs."""
     if len(name) <= _LETTERS:
         return name
     if lines == 1:
@@ -389,7 +371,7 @@ def plot_decay(
     if scales is None and own and isinstance(own[0], Distribution):
         raise ValueError("the scale of this decay is a distribution: give draws of it as scales")
     values = np.ravel(own if scales is None else np.asarray(scales, float))
-    values = values[_evenly(len(values), 1000)] if len(values) else values
+    values = values[evenly(len(values), 1000)] if len(values) else values
     if max_distance is None:
         max_distance = 4.0 * float(np.median(values)) if len(values) else 1.0
     distances = np.linspace(0.0, max_distance, 400)
@@ -408,11 +390,6 @@ def plot_decay(
     ax.set_ylabel("decay f(d)")
     ax.legend(frameon=False)
     return _tidy(ax, "y")
-
-
-def _evenly(number: int, most: int) -> np.ndarray:
-    """Return at most ``most`` of the indices 0, …, ``number`` - 1, evenly spaced."""
-    return np.unique(np.linspace(0, number - 1, min(most, number)).astype(int))
 
 
 def plot_partition_in_time(
@@ -564,7 +541,7 @@ def plot_trace(
     values = _values_of(data, name)
     ax = _axes(ax, _WIDTH, 2.0)
     num_chains, num_draws = values.shape
-    kept = _evenly(num_draws, max_draws)
+    kept = evenly(num_draws, max_draws)
     starts = 1.08 * num_draws * np.arange(num_chains)
     for chain, (start, line) in enumerate(zip(starts, values[:, kept], strict=True)):
         color = COLORS[chain % len(COLORS)]
@@ -574,7 +551,7 @@ def plot_trace(
     if num_chains == 1:
         ax.set_xlabel("draw")
     else:
-        shown = _evenly(num_chains, 16)  # more numbers would touch
+        shown = evenly(num_chains, 16)  # more numbers would touch
         names = [str(chain + 1) for chain in shown]
         ax.set_xticks(starts[shown] + (1 + num_draws) / 2, names)
         ax.tick_params(axis="x", length=0)

@@ -121,8 +121,7 @@ def compiled_forms(kernel: MCMCKernel, args: tuple, num_chains: int) -> dict[str
     traced = jax.jit(lambda states, args: kernel.sample(states, args, {}))
 
     def one_by_one(states: Any) -> Any:
-        done = [one(_chain(states, c)) for c in range(num_chains)]
-        return _stacked(done)
+        return _stacked([one(_chain(states, c)) for c in range(num_chains)])
 
     def sharded(states: Any) -> Any:
         mesh = jax.sharding.Mesh(np.array(devices[:num_shards]), ("rows",))
@@ -243,11 +242,9 @@ def _whole(x: Array) -> Array:
 
 
 class SiteDifference(NamedTuple):
-    """The first site of two states that differs.
+    """The first site of two states that differs, or None if all agree.
 
-    - **site** - its name, or None if all sites agree.
-    - **share** - its difference as a share of the tolerance; if all agree, the largest of them.
-    - **expected**, **found** - its values.
+    **share** is its difference as a share of the tolerance; if all agree, the largest of them.
     """
 
     site: str | None
@@ -330,13 +327,9 @@ _SYMBOLS = np.array([0, 1, 0, 1])
 _APART = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0))).astype(np.float32)
 
 
-def _rankings() -> Rankings:
-    return Rankings.from_orderings(_LISTS, num_items=3)
-
-
 def _cases() -> dict[str, tuple[Callable[[], MCMCKernel], tuple]]:
     """Return each kernel on four rankings or points: a constructor, and arguments of the run."""
-    rankings = (_rankings(),)
+    rankings = (Rankings.from_orderings(_LISTS, num_items=3),)
     gauss, text = GaussianMean(prior_scale=1.5, noise_scale=0.6), DirichletMultinomial(0.7)
     back = np.where(np.tri(4, dtype=bool), _APART, np.inf).astype(np.float32)
     # The moves with the labels integrated out take longest, so one variant of each family has them.

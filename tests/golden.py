@@ -49,103 +49,40 @@ DOCUMENTS = "title,gene,cell,vote,law\n" + "".join(
     for i in range(14)
 )
 LDA = "2 0:3 1:2\n1 2:5\n2 2:3 3:1\n3 0:2 1:4 3:1\n0\n"
-JUDGES = ["--layout", "ranks", "--judge", "judge", "--about", "region"]
-SHORT = ["--warmup", "20", "--draws", "40", "--chains", "2", "--no-progress", "--out", "out"]
-FIT = ["fit", "small.soi", "--max-clusters", "16", *SHORT]
-GAUSSIAN = ["cluster", "points.csv", "--names", "who", "--family", "gaussian"]
+JUDGES = "--layout ranks --judge judge --about region"
+SHORT = "--warmup 20 --draws 40 --chains 2 --no-progress --out out"
+FIT = f"fit small.soi --max-clusters 16 {SHORT}"
+RANKED = f"fit ranks.csv {JUDGES}"
+GAUSSIAN = "cluster points.csv --names who --family gaussian"
+DESCRIBED = "small.soi ranks.csv orders.csv long.csv cell.csv votes.csv ward.blt points.csv".split()
 
 COMMANDS = {
     "mallows-process": FIT,
-    "mallows-beta": [*FIT, "--sampler", "beta", "--alpha", "gamma(1,1)"],
-    "mallows-3": ["fit", "ranks.csv", *JUDGES, "--components", "3", *SHORT],
-    "mallows-1": ["fit", "ranks.csv", *JUDGES, "--components", "1", *SHORT],
-    "plackett-luce-1": ["fit", "orders.csv", "--model", "plackett-luce", *SHORT],
-    "plackett-luce-3": [
-        "fit",
-        "ranks.csv",
-        *JUDGES,
-        "--model",
-        "plackett-luce",
-        "--components",
-        "3",
-        *SHORT,
-    ],
-    "gamma-process": ["fit", "orders.csv", "--model", "gamma-process", *SHORT],
-    "dp-plackett-luce": [
-        "fit",
-        "small.soi",
-        "--model",
-        "dp-plackett-luce",
-        "--max-clusters",
-        "16",
-        *SHORT,
-    ],
-    "blocs": [*FIT, "--blocs", "2", "--seed", "3"],
-    "long": ["fit", "long.csv", "--components", "2", *SHORT],
-    "chunks": [
-        "fit",
-        "small.soi",
-        "--max-clusters",
-        "16",
-        "--ess",
-        "40",
-        "--minutes",
-        "1",
-        "--chains",
-        "2",
-    ],
-    "several": ["fit", "small.soi", "votes.csv", *SHORT],
-    "gaussian": [*GAUSSIAN, *SHORT],
-    "in-time": [*GAUSSIAN, "--time", "day", "--decay", "exponential:2", *SHORT],
-    "along-a-graph": [
-        "cluster",
-        "points.csv",
-        "--family",
-        "gaussian",
-        "--graph",
-        "graph.csv",
-        "--hops",
-        "2",
-        *SHORT,
-    ],
-    "documents": ["cluster", "documents.csv", "--family", "multinomial", *SHORT],
-    "lda": ["cluster", "corpus.ldac", "--family", "multinomial", *SHORT],
-    "compare": [
-        "compare",
-        "ranks.csv",
-        *JUDGES,
-        "--components",
-        "1-2",
-        "--chains",
-        "2",
-        "--minutes",
-        "1",
-        "--no-progress",
-        "--out",
-        "out",
-    ],
-    **{
-        f"describe-{name.replace('.', '-')}": ["describe", name]
-        for name in (
-            "small.soi",
-            "ranks.csv",
-            "orders.csv",
-            "long.csv",
-            "cell.csv",
-            "votes.csv",
-            "ward.blt",
-            "points.csv",
-        )
-    },
-    "describe-page": ["describe", "ranks.csv", *JUDGES, "--plot", "page.html"],
-    "describe-apa": ["describe"],
-    "refused-gap": ["fit", "gap.csv", *SHORT],
-    "refused-unknown": ["fit", "none.csv"],
-    **{
-        f"help-{name}": [name, "--help"]
-        for name in ("fit", "describe", "compare", "cluster", "check")
-    },
-    "help": ["--help"],
+    "mallows-beta": f"{FIT} --sampler beta --alpha gamma(1,1)",
+    "mallows-3": f"{RANKED} --components 3 {SHORT}",
+    "mallows-1": f"{RANKED} --components 1 {SHORT}",
+    "plackett-luce-1": f"fit orders.csv --model plackett-luce {SHORT}",
+    "plackett-luce-3": f"{RANKED} --model plackett-luce --components 3 {SHORT}",
+    "gamma-process": f"fit orders.csv --model gamma-process {SHORT}",
+    "dp-plackett-luce": f"fit small.soi --model dp-plackett-luce --max-clusters 16 {SHORT}",
+    "blocs": f"{FIT} --blocs 2 --seed 3",
+    "long": f"fit long.csv --components 2 {SHORT}",
+    "chunks": "fit small.soi --max-clusters 16 --ess 40 --minutes 1 --chains 2",
+    "several": f"fit small.soi votes.csv {SHORT}",
+    "gaussian": f"{GAUSSIAN} {SHORT}",
+    "in-time": f"{GAUSSIAN} --time day --decay exponential:2 {SHORT}",
+    "along-a-graph": f"cluster points.csv --family gaussian --graph graph.csv --hops 2 {SHORT}",
+    "documents": f"cluster documents.csv --family multinomial {SHORT}",
+    "lda": f"cluster corpus.ldac --family multinomial {SHORT}",
+    "compare": f"compare ranks.csv {JUDGES} --components 1-2 --chains 2 --minutes 1 --no-progress "
+    "--out out",
+    **{f"describe-{name.replace('.', '-')}": f"describe {name}" for name in DESCRIBED},
+    "describe-page": f"describe ranks.csv {JUDGES} --plot page.html",
+    "describe-apa": "describe",
+    "refused-gap": f"fit gap.csv {SHORT}",
+    "refused-unknown": "fit none.csv",
+    **{f"help-{x}": f"{x} --help" for x in ("fit", "describe", "compare", "cluster", "check")},
+    "help": "--help",
 }
 
 
@@ -226,7 +163,7 @@ def make(out: Path, names: list[str]) -> None:
         os.chdir(folder)
         screen = io.StringIO()
         with contextlib.redirect_stdout(screen), contextlib.redirect_stderr(screen):
-            status = main(COMMANDS[name])
+            status = main(COMMANDS[name].split())
         for path in list(folder.rglob("*.nc")):
             path.with_suffix(".txt").write_text(content(path), encoding="utf-8")
             path.unlink()

@@ -75,14 +75,16 @@ def test_functions_are_short():
 
 
 def test_imports_within_functions_say_what_they_save():
-    """A comment beside the import gives the reason, or one for the whole file at its top."""
+    """A comment beside the import gives the reason, or one at the top of the file or package."""
     without = []
     for place, function in functions():
-        text = FILES[place.partition(":")[0]].read_text(encoding="utf-8")
+        path = FILES[place.partition(":")[0]]
+        text, package = (x.read_text(encoding="utf-8") for x in (path, path.parent / "__init__.py"))
         lines = text.splitlines()
         imports = [x for x in function.body if isinstance(x, ast.Import | ast.ImportFrom)]
         rows = [row for one in imports for row in (one.lineno - 1, one.lineno)]
-        for_all = re.search(r"^# (Functions import|A function imports) ", text, re.MULTILINE)
+        reason = r"^# (Functions import|A function imports) "
+        for_all = re.search(reason, f"{text}\n{package}", re.MULTILINE)
         if imports and not for_all and not any("#" in lines[row - 1] for row in rows):
             without.append(place)
     assert without == []

@@ -4,6 +4,7 @@ Nothing here imports JAX, so that ``--help`` and mistakes in the arguments are a
 """
 
 import argparse
+import contextlib
 import csv
 import functools
 import math
@@ -11,12 +12,10 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import field, fields
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
-
-# Functions import what loads JAX, so that --help and mistakes in a command are answered at once.
 
 PROGRAM = "numpyro-rankings"
 MAX_CLUSTERS = 64  # default of --max-clusters
@@ -26,14 +25,29 @@ Scale = float | tuple[str, float, float] | str  # a number, a gamma prior, or "f
 
 
 class UserError(Exception):
-    """A mistake that the user can correct. Its message is what they see, one line.
-
-    Of a run that has draws in its store, a second line is added with the command that goes on.
-    """
+    """A mistake that the user can correct, told in one line, and one with how to go on."""
 
 
 class HopelessError(UserError):
     """An error that a run would meet again if it went on."""
+
+
+@contextlib.contextmanager
+def as_user_errors(*kinds: type[Exception], told_as: type[UserError] = UserError) -> Iterator[None]:
+    """Turn errors of these kinds, whose messages are for users, into one of a command."""
+    try:
+        yield
+    except kinds as error:
+        raise told_as(str(error)) from None
+
+
+@contextlib.contextmanager
+def file_errors(what: str) -> Iterator[None]:
+    """Turn errors of the file system into one line, after what could not be done."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"{what}: {error.strerror or error}") from None
 
 
 class Parser(argparse.ArgumentParser):
@@ -60,11 +74,9 @@ def option(
 ) -> Any:
     """Return the field of an option, which is named after it.
 
-    :param text: its help.
     :param parse: returns its value, given the option as it is written and its text.
     :param group: title above it and the following ones in the help, if it is another one.
     :param exclusive: whether it goes without the other exclusive options.
-    :param settings: of :meth:`argparse.ArgumentParser.add_argument`.
     """
     settings |= {"help": text, "default": default}
     if metavar is not None:
@@ -93,10 +105,7 @@ def add_options(parser: argparse.ArgumentParser, options: type) -> None:
 
 
 def take_options(options: type[Options], args: argparse.Namespace, **others: Any) -> Options:
-    """Return the options of a dataclass from the parsed arguments of the same names.
-
-    :param others: fields that are given here.
-    """
+    """Return the options of a dataclass from the parsed arguments of the same names, or others."""
     names = {each.name for each in fields(options)} - {*others}  # type: ignore[arg-type]
     return options(**{name: getattr(args, name) for name in names}, **others)
 
@@ -134,11 +143,7 @@ def positive(name: str, text: str) -> float:
 
 
 def scale(name: str, text: str, can_be_flat: bool = True) -> Scale:
-    """Parse a number, ``gamma(shape,rate)`` and, if allowed, ``flat``.
-
-    :return: the number, ``("gamma", shape, rate)`` or ``"flat"``, which :func:`as_prior` turns into
-        what the kernels take.
-    """
+    """Parse a number, ``gamma(shape,rate)`` and, if allowed, ``flat``, for :func:`as_prior`."""
     prior = re.fullmatch(r"\s*gamma\s*\(([^,()]*),([^,()]*)\)\s*", text, re.IGNORECASE)
     if prior:
         return ("gamma", positive(name, prior[1]), positive(name, prior[2]))
@@ -182,10 +187,8 @@ def check_output(out: Path, force: bool) -> None:
         parent = out
     else:
         parent = next(p for p in out.absolute().parents if os.path.lexists(p))
-    try:
+    with file_errors(f"cannot write to {out}: {parent}"):
         tempfile.TemporaryDirectory(dir=parent).cleanup()
-    except OSError as error:
-        raise UserError(f"cannot write to {out}: {parent}: {error.strerror or error}") from None
 
 
 def check_file(name: str, what: str = "rankings") -> None:

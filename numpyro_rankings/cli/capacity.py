@@ -12,8 +12,6 @@ from numpyro_rankings.cli.options import Plan
 if TYPE_CHECKING:
     from numpyro_rankings.run import Run
 
-# Functions import what loads JAX, so that --help and mistakes in a command are answered at once.
-
 _LEAST_SHOWN, _MOST_SHOWN = 200, 4000  # draws of each chain that are summarised
 DRAWS_BYTES = 2**28  # size of the draws up to which they are not thinned further
 _OUT_OF_MEMORY = "out of memory: lower --draws, --chains or --max-clusters, or raise --thin"
@@ -35,12 +33,7 @@ def memory_errors() -> Iterator[None]:
 
 
 def check_memory(what: str, needed: float, remedy: str) -> None:
-    """Refuse a run that needs more memory than can be used.
-
-    :param what: what needs the memory, in the plural.
-    :param needed: bytes.
-    :param remedy: what the user can do.
-    """
+    """Refuse a run if what it has, in the plural, needs more bytes of memory than can be used."""
     free = available_memory()
     if free is not None and needed > USABLE * free:
         raise UserError(
@@ -57,10 +50,8 @@ def label_bytes(num_slots: int) -> int:
 def choose_thinning(plan: Plan, what: str, bytes_of_labels: int, bytes_of_slots: int = 0) -> int:
     """Return the number of sweeps between two draws that are kept: ``--thin``, or by memory.
 
-    :param what: what is clustered, such as ``"20 rankings"``.
     :param bytes_of_labels: size of one draw of the labels, of all chains.
     :param bytes_of_slots: size of one draw of the parameters of all clusters, of all chains.
-    :raises UserError: if the draws do not fit in memory.
     """
     thin, length = plan.thin, plan.length
     if length is None:  # the number of draws is not known beforehand

@@ -1,6 +1,7 @@
 """The command ``numpyro-rankings cluster``: groups of points or documents, not of rankings."""
 
 import argparse
+import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from numpyro_rankings.cli.points import Description, Points
     from numpyro_rankings.report.findings import Findings
     from numpyro_rankings.report.page import Status
-
-# Functions import what loads JAX, so that --help and mistakes in a command are answered at once.
 
 _CLUSTERS_SHOWN = 20  # on the screen, and in the figure of clusters in time
 _ABOUT = """\
@@ -115,15 +114,17 @@ def _cluster_points(options: ClusterOptions, session: RunSession) -> int:
             findings = _summarise(sampled, points)
             descriptions = [points.describe(p.members) for p in findings.profiles]
 
-    def write(folder: Path, findings: "Findings", status: "Status | None") -> None:
-        _write(folder, options, points, findings, descriptions, status)
-
     def show(findings: "Findings", status: "Status | None") -> None:
-        _print_summary(session.out, points, findings, descriptions, status)
+        print_title(findings, points.what)
+        lines = [_in_words(d) for d in descriptions]
+        print_groups(findings, "", [""] * len(lines), lines, _CLUSTERS_SHOWN)
+        assert findings.reference is not None  # of points it is always known
+        print_reference(findings.reference)
+        print_diagnostics(findings, session.out, status)
 
     model = f"{points.model}; {_prior_in_words(options)}"
-    data = f"{options.file}: {points.what}"
-    details = session.details(data, model, thin, sampled.lengths)
+    details = session.details(f"{options.file}: {points.what}", model, thin, sampled.lengths)
+    write = functools.partial(_write, options, points, descriptions)
     return session.conclude(sampled, findings, details, write, show)
 
 
@@ -212,11 +213,11 @@ def _prior_in_words(options: ClusterOptions) -> str:
 
 
 def _write(
-    folder: Path,
     options: ClusterOptions,
     points: "Points",
-    findings: "Findings",
     descriptions: "list[Description]",
+    folder: Path,
+    findings: "Findings",
     status: "Status | None",
 ) -> None:
     from numpyro_rankings.cli.tables import write_assignments, write_clusters
@@ -262,21 +263,6 @@ def _figures(
         ax = plots.plot_decay(_decay_function(*options.decay), scales)
         figures.append((ax, "How the weight of links decreases with the distance, as learned."))
     return figures
-
-
-def _print_summary(
-    out: Path,
-    points: "Points",
-    findings: "Findings",
-    descriptions: "list[Description]",
-    status: "Status | None",
-) -> None:
-    print_title(findings, points.what)
-    lines = [_in_words(d) for d in descriptions]
-    print_groups(findings, "", [""] * len(lines), lines, _CLUSTERS_SHOWN)
-    assert findings.reference is not None  # of points it is always known
-    print_reference(findings.reference)
-    print_diagnostics(findings, out, status)
 
 
 def _in_words(description: "Description") -> str:

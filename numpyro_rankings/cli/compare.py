@@ -19,18 +19,17 @@ from numpyro_rankings.cli.arguments import (
 )
 from numpyro_rankings.cli.capacity import memory_errors
 from numpyro_rankings.cli.compilation import use_compilation_cache, use_devices
+from numpyro_rankings.cli.models import MODELS, models_with
 from numpyro_rankings.cli.options import TableOptions
 from numpyro_rankings.cli.progress import say
 from numpyro_rankings.cli.rankings_file import FORMATS_IN_WORDS, add_file_options, read_file
 from numpyro_rankings.cli.results import terminal_width, write_at_once
 from numpyro_rankings.cli.streams import notes
-from numpyro_rankings.words import number
+from numpyro_rankings.words import listed, number
 
 if TYPE_CHECKING:
     from numpyro_rankings.rankings import Rankings
     from numpyro_rankings.report.comparison import Comparison
-
-# Functions import what loads JAX, so that --help and mistakes in a command are answered at once.
 
 FILES = ("comparison.csv", "comparison.svg")
 _MOST_GROUPS = 64
@@ -71,8 +70,9 @@ Exit status: 0 if the results were written, 2 after an error, 130 after Ctrl-C, 
 def _parse_models(text: str) -> tuple[str, ...]:
     names = tuple(name.strip().lower() for name in text.split(","))
     for name in names:
-        if name not in ("mallows", "plackett-luce"):
-            raise UserError(f"--models are mallows and plackett-luce, got {name!r}")
+        if name not in models_with("components"):
+            known = listed(models_with("components"))
+            raise UserError(f"--models are {known}, got {name!r}")
     return names
 
 
@@ -98,7 +98,7 @@ class CompareOptions:
         "mallows, plackett-luce, or both, separated by a comma (default: both)",
         "NAMES",
         type=_parse_models,
-        default=("mallows", "plackett-luce"),
+        default=tuple(models_with("components")),
         group="models",
     )
     components: tuple[int, ...] = option(
@@ -168,7 +168,8 @@ def _compare(args: argparse.Namespace, command: str) -> int:
         rankings = read_file(args.file, table).rankings
         models = _kernels(options, rankings)
         if not models:
-            raise UserError("choice sets need --models plackett-luce: no model is left")
+            names = [name for name, one in MODELS.items() if one.family.takes_choice_sets]
+            raise UserError(f"choice sets need --models {','.join(names)}: no model is left")
         if options.kfold > rankings.num_rankings:
             raise UserError(f"--kfold must be at most {rankings.num_rankings}, the judges")
         with memory_errors():
@@ -180,16 +181,14 @@ def _compare(args: argparse.Namespace, command: str) -> int:
 
 def _kernels(options: CompareOptions, rankings: "Rankings") -> dict[str, Any]:
     """Return the kernels of the models that are compared, by the names of these."""
-    from numpyro_rankings.report.comparison import MALLOWS, default_models, model_name
+    from numpyro_rankings.report.comparison import default_models
 
-    models = {
+    return {
         name: kernel
         for name, kernel in default_models(rankings, options.components).items()
-        if ("mallows" if name.startswith(MALLOWS) else "plackett-luce") in options.models
+        if kernel.ranking_family.name in options.models
         and not (options.no_process and kernel.num_components is None)
     }
-    assert all(model_name(kernel) == name for name, kernel in models.items())
-    return models
 
 
 def _compare_models(

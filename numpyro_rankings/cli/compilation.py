@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-# Functions import what loads JAX, so that --help and mistakes in a command are answered at once.
-
 _LOGGER = "jax._src.compiler"  # It says at the level DEBUG that a program is not in the cache.
 _MISS, _PROGRAM = "cache miss", "_loop"  # in the message, and the name of the program of a run
 
@@ -23,11 +21,9 @@ def is_cache_on() -> bool:
 
 @contextlib.contextmanager
 def telling_of_compilation(tell: Callable[[], None]) -> Iterator[None]:
-    """Call a function as soon as the program of a run is found not to be in the cache.
+    """Call a function, once, as soon as the program of a run is found not to be in the cache.
 
     JAX has an event for a program that was read, but none for one that is about to be compiled.
-
-    :param tell: is called once, in the thread that compiles.
     """
     logger = logging.getLogger(_LOGGER)
     level, least, is_told = logger.level, logger.getEffectiveLevel(), False
@@ -50,10 +46,7 @@ def telling_of_compilation(tell: Callable[[], None]) -> Iterator[None]:
 
 
 def use_compilation_cache(shortest: float = 0.2) -> None:
-    """Keep compiled programs between runs, if there is a folder to keep them in.
-
-    :param shortest: seconds of compilation from which a program is kept.
-    """
+    """Keep programs whose compilation takes so many seconds, if there is a folder for them."""
     import jax
 
     if "JAX_COMPILATION_CACHE_DIR" in os.environ:

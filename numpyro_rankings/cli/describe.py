@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numpyro_rankings._version import __version__
-from numpyro_rankings.cli.arguments import PROGRAM, UserError, take_options
+from numpyro_rankings.cli.arguments import PROGRAM, UserError, file_errors, take_options
 from numpyro_rankings.cli.options import TableOptions
 from numpyro_rankings.cli.rankings_file import (
     FORMATS_IN_WORDS,
@@ -18,8 +18,6 @@ from numpyro_rankings.cli.rankings_file import (
 
 if TYPE_CHECKING:
     from numpyro_rankings.readers import Survey
-
-# Functions import what loads JAX, so that --help and mistakes in a command are answered at once.
 
 _ABOUT = f"""\
 Say what a file of rankings holds: how many judges and items, how long the lists are, how often each
@@ -90,12 +88,10 @@ def _write_page(
     details = {"command": command, "version": f"{PROGRAM} {__version__}"}
     title = "APA 1980" if file is None else Path(file).name
     odd, place = list(what_is_odd(survey)), path.absolute()
-    try:
+    with file_errors(f"cannot write {path}"):
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{place.name}-", dir=place.parent) as folder:
             page = Path(folder, place.name)
             write_description(page, survey.rankings, pairs, odd, lines, details, title)
             os.replace(page, place)
-    except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror or error}") from None
     print(f"\nPage: {path} (open it in a browser)")

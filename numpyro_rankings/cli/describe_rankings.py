@@ -5,11 +5,11 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from numpyro_rankings.cli.fit_options import MODELS, POOL_MODELS
+from numpyro_rankings.cli.models import MODELS
 from numpyro_rankings.posterior.judges import as_numbers, most_frequent
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.rankings.counts import item_counts, ranks_of_items
@@ -28,14 +28,7 @@ _LEAST_REPEATED = 10  # rows that a table repeats, below which it may be by chan
 def description(survey: Survey) -> Iterator[str]:
     """Yield the lines that describe a survey."""
     rankings = survey.rankings
-    yield (
-        f"{plural(rankings.num_rankings, 'ranking')} of {plural(rankings.num_items, 'item')}, "
-        f"{rankings.num_rows:,} of them different"
-    )
-    yield from shared_answers(np.asarray(rankings.counts), "list")
-    if survey.ballots is not None:
-        yield _ballots(survey.ballots)
-    yield from lengths_of_lists(rankings)
+    yield from numbers_and_lengths(rankings, survey.ballots)
     yield ""
     yield from _items(rankings)
     yield ""
@@ -48,7 +41,7 @@ def description(survey: Survey) -> Iterator[str]:
     for name, values in survey.about.items():
         yield ""
         yield from _column(name, values)
-    yield from what_to_check(list(what_is_odd(survey)))
+    yield from what_to_check(what_is_odd(survey))
     yield ""
     yield _models(rankings)
 
@@ -63,32 +56,43 @@ def shared_answers(counts: np.ndarray, what: str) -> Iterator[str]:
         )
 
 
-def what_to_check(odd: list[str]) -> Iterator[str]:
+def what_to_check(odd: Iterable[str]) -> Iterator[str]:
     """Yield what is odd, if anything is."""
+    lines = [f"  {line}" for line in odd]
     yield ""
-    yield "What to check:" if odd else "Nothing odd was found."
-    for line in odd:
-        yield f"  {line}"
+    yield "What to check:" if lines else "Nothing odd was found."
+    yield from lines
 
 
 def _models(rankings: Rankings) -> str:
     """Return which of the models of ``fit`` take the rankings."""
+    families = {name: model.family for name, model in MODELS.items()}
     if rankings.choice_sets is not None:
-        others = ", ".join(name for name in MODELS if name != "plackett-luce")
+        takes = [name for name, family in families.items() if family.takes_choice_sets]
+        others = ", ".join(name for name in MODELS if name not in takes)
         return (
-            "Which model: --model plackett-luce only, because some items were not offered; "
-            f"{others} refuse choice sets"
+            f"Which model: --model {' or '.join(takes)} only, because some items were not "
+            f"offered; {others} refuse choice sets"
         )
     if rankings.of_listed_items().num_items < 2:
-        names = [name for name in MODELS if name not in POOL_MODELS]
+        names = [name for name, family in families.items() if not family.has_pool]
         return f"Which model: {', '.join(names)}; the others need two items that are listed"
     return f"Which model: all, {', '.join(MODELS)}"
 
 
-def lengths_of_lists(rankings: Rankings | TiedOrders) -> Iterator[str]:
-    """Yield how many items the judges list."""
+def numbers_and_lengths(
+    rankings: Rankings | TiedOrders, ballots: BallotCounts | None = None
+) -> Iterator[str]:
+    """Yield how many rankings there are, how many are the same, and how many items they list."""
     counts, lengths = np.asarray(rankings.counts, int), np.asarray(rankings.lengths)
     total, n = counts.sum(), rankings.num_items
+    yield (
+        f"{plural(rankings.num_rankings, 'ranking')} of {plural(n, 'item')}, "
+        f"{rankings.num_rows:,} of them different"
+    )
+    yield from shared_answers(counts, "list")
+    if ballots is not None:
+        yield _ballots(ballots)
     if rankings.choice_sets is not None:
         offered = np.asarray(rankings.choice_sets).sum(1)
         yield f"judges chose among {offered.min()} to {offered.max()} items each"

@@ -1,5 +1,6 @@
 """What ``numpyro-rankings describe`` says of PrefLib files that no model can take yet."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -7,8 +8,8 @@ import numpy as np
 from numpyro_rankings.cli.describe_rankings import (
     ITEMS_SHOWN,
     NAME_WIDTH,
-    lengths_of_lists,
     list_names,
+    numbers_and_lengths,
     odd_names,
     pairs_table,
     shared_answers,
@@ -34,19 +35,14 @@ def describe_unsupported(file: Unsupported) -> Iterator[str]:
 
 
 def _tied_orders(file: TiedOrders) -> Iterator[str]:
-    yield (
-        f"{plural(file.num_rankings, 'ranking')} of {plural(file.num_items, 'item')}, "
-        f"{file.num_rows:,} of them different"
-    )
-    yield from shared_answers(file.counts, "list")
-    yield from lengths_of_lists(file)
+    yield from numbers_and_lengths(file)
     yield from _ties(file)
     yield ""
     yield from _tied_items(file)
     yield ""
     yield from pairs_table(file)
     yield "a judge who ties two items, or ranks neither, is left out of their share"
-    yield from what_to_check(list(_odd_orders(file)))
+    yield from what_to_check(_odd_orders(file))
     yield ""
     only_last = all(ends_in_tie(order, file.num_items) for order in file.orders if _sizes(order))
     advice = "Without the orders that have ties, in a .soi file, it can be fitted"
@@ -64,12 +60,12 @@ def _sizes(order: tuple[tuple[int, ...], ...]) -> list[int]:
 
 
 def _ties(file: TiedOrders) -> Iterator[str]:
-    sizes: dict[int, int] = {}
+    sizes: Counter[int] = Counter()
     tied, only_last = 0, 0
     for order, count in zip(file.orders, file.counts.tolist(), strict=True):
         of_order = _sizes(order)
         for size in of_order:
-            sizes[size] = sizes.get(size, 0) + count
+            sizes[size] += count
         tied += count * bool(of_order)
         only_last += count * (bool(of_order) and ends_in_tie(order, file.num_items))
     yield f"{tied:,} have ties ({tied / file.num_rankings:.0%})"
@@ -163,7 +159,7 @@ def _categories(file: Categories) -> Iterator[str]:
         yield f"and {len(order) - ITEMS_SHOWN:,} more items, which are less often in the first one"
     if len(names) > _CATEGORIES_SHOWN:
         yield f"and {len(names) - _CATEGORIES_SHOWN:,} more categories"
-    yield from what_to_check(list(_odd_categories(file, by_category)))
+    yield from what_to_check(_odd_categories(file, by_category))
     yield ""
     yield "Which model: none, because categories are not orders; fit and compare refuse the file"
 
@@ -222,7 +218,7 @@ def _graph(file: MatchingGraph) -> Iterator[str]:
         )
     if n > ITEMS_SHOWN:
         yield f"and {n - ITEMS_SHOWN:,} more nodes, which have fewer edges out"
-    yield from what_to_check(list(_odd_nodes(file, out + into)))
+    yield from what_to_check(_odd_nodes(file, out + into))
     yield ""
     yield "Which model: none, because weights of a graph are no orders; fit and compare refuse it"
 

@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from numpyro_rankings.cli.arguments import UserError
+from numpyro_rankings.cli.arguments import UserError, as_user_errors
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.readers.text import read_lines as read_lines_of_text
 
 if TYPE_CHECKING:
     from numpyro_rankings.links.distances import SparseDistances
-
-# Functions import what loads JAX, so that --help and mistakes in a command are answered at once.
 
 MOST_POINTS = 10_000  # for which the distances of all pairs are stored
 _MOST_WORDS = 10_000_000
@@ -38,46 +36,30 @@ _DOCUMENT = re.compile(r"\d+(\s+\d+:\d+)*\s*")
 
 
 class PointsTable(NamedTuple):
-    """Points as numbers in named columns.
-
-    - **columns** - names of the d columns.
-    - **values** - (N, d), float64.
-    - **names** - of the points, or None.
-    - **times** - (N,), the column of times, or None.
-    - **lines** - the line of the file that each point is on.
-    - **name_column** - the column of the names, "" if it has no heading, or None.
-    """
+    """Points as numbers in named columns."""
 
     columns: list[str]
-    values: np.ndarray
-    names: list[str] | None
-    times: np.ndarray | None
-    lines: list[int]
-    name_column: str | None
+    values: np.ndarray  # (N, d), float64
+    names: list[str] | None  # of the points
+    times: np.ndarray | None  # (N,)
+    lines: list[int]  # the line of the file that each point is on
+    name_column: str | None  # "" if it has no heading
 
 
 class Documents(NamedTuple):
-    """The counts of the words in each document.
-
-    - **vocabulary** - the words.
-    - **words**, **counts** - (N, L), padded with -1 and 0.
-    - **names** - of the documents, or None.
-    - **times** - (N,), or None.
-    """
+    """The counts of the words in each document."""
 
     vocabulary: list[str]
-    words: np.ndarray
-    counts: np.ndarray
+    words: np.ndarray  # (N, L), padded with -1
+    counts: np.ndarray  # (N, L), padded with 0
     names: list[str] | None
-    times: np.ndarray | None
+    times: np.ndarray | None  # (N,)
 
 
 def read_lines(path: str) -> list[str]:
     """Return the lines of a text file, without line ends and without blank lines at its end."""
-    try:
+    with as_user_errors(RankingsError):
         lines = read_lines_of_text(path)
-    except RankingsError as error:
-        raise UserError(str(error)) from None
     while not lines[-1].strip():
         del lines[-1]
     return lines
@@ -99,10 +81,8 @@ def is_ldac(path: str) -> bool:
 def read_points_table(path: str, name_column: str | None, time_column: str | None) -> PointsTable:
     """Read a CSV file whose first line names the columns.
 
-    :param name_column: the column that names the points; by default the first one, if it has no
-        name or contains nothing like a number. Numbers with signs such as ``10%`` are refused,
-        because they could be read in two ways.
-    :param time_column: the column of times, which is not part of the values either.
+    By default the first column names the points, if it has no name or nothing like a number.
+    Numbers with signs such as ``10%`` are refused, because they could be read in two ways.
     """
     header, lines, rows = _header_and_rows(path)
     for option, name in (("--names", name_column), ("--time", time_column)):
@@ -224,10 +204,7 @@ def read_ldac(path: str, vocab: str | None, times: str | None) -> Documents:
     """Read documents in the LDA-C format.
 
     Each line is a document ``M word:count word:count …`` with M different words, numbered from 0.
-    The line ``0`` is an empty document.
-
-    :param vocab: a file with the words, one per line.
-    :param times: a file with the time of each document, one number per line.
+    The files of the vocabulary and of the times have a word, and a number, in each line.
     """
     vocabulary = None
     if vocab is not None:
@@ -235,7 +212,7 @@ def read_ldac(path: str, vocab: str | None, times: str | None) -> Documents:
     lists = []
     for number, line in enumerate(read_lines(path), 1):
         where = f"{path}:{number}"
-        entries = _entries_of_document(where, line)
+        entries = _parse_document(where, line)
         for word, _ in entries:
             if vocabulary is not None and word >= len(vocabulary):
                 raise UserError(
@@ -258,7 +235,7 @@ def read_ldac(path: str, vocab: str | None, times: str | None) -> Documents:
     return Documents(vocabulary, *_padded(lists), None, when)
 
 
-def _entries_of_document(where: str, line: str) -> list[tuple[int, int]]:
+def _parse_document(where: str, line: str) -> list[tuple[int, int]]:
     """Parse a line of an LDA-C file, and return the words and their counts."""
     if not line.strip():
         raise UserError(f"{where}: expected a document; the line of an empty document is 0")
@@ -314,12 +291,7 @@ def _check_size(option: str, size: int) -> None:
 
 
 def read_distances(path: str, size: int) -> np.ndarray:
-    """Read a matrix without a header: row i has the distances from point i to all points.
-
-    The distance ``inf`` means that point i cannot link to the other one.
-
-    :return: float32, (N, N).
-    """
+    """Read a matrix (N, N) without a header: the distances from each point, ``inf`` for no link."""
     _check_size("--distances", size)
     matrix = np.zeros((size, size), np.float32)
     rows = list(_csv_rows(path))
@@ -358,19 +330,19 @@ def distances_in_time(times: np.ndarray) -> np.ndarray:
 def read_graph(
     path: str, size: int, names: Sequence[str] | None, num_hops: int
 ) -> "SparseDistances":
-    """Read the edges of a graph, and return the hops from each point to those within reach.
-
-    :param path: a file with two points per line, given by their names or by numbers from 0.
-    :param num_hops: the number of hops within reach.
-    """
+    """Return the hops from each point to those within reach, from a file with an edge per line."""
     from numpyro_rankings.links.distances import graph_distances
 
     edges = list(_edges(path))
-    numbers = _numbers_of_points(path, edges, size, names)
+    numbers = _number_points(path, edges, size, names)
+    by_name = "" if names is None else f"names such as {names[0]!r}, or "
     for line, *ends in edges:
         for end in ends:
             if end not in numbers:
-                raise UserError(f"{path}:{line}: there is no point {end!r}{_known(size, names)}")
+                raise UserError(
+                    f"{path}:{line}: there is no point {end!r}; expected {by_name}numbers from 0 "
+                    f"to {size - 1}"
+                )
     pairs = [(numbers[one], numbers[other]) for _, one, other in edges]
     try:
         return graph_distances(pairs, size, num_hops)
@@ -390,7 +362,7 @@ def _edges(path: str) -> Iterator[tuple[int, str, str]]:
         yield number, ends[0], ends[1]
 
 
-def _numbers_of_points(
+def _number_points(
     path: str, edges: Sequence[tuple[int, str, str]], size: int, names: Sequence[str] | None
 ) -> dict[str, int]:
     """Return the points by what the file calls them: names if it uses any, otherwise numbers."""
@@ -401,8 +373,3 @@ def _numbers_of_points(
         twice = next(name for k, name in enumerate(names) if numbers[name] != k)
         raise UserError(f"{path}: two points have the name {twice!r}: use numbers from 0")
     return numbers
-
-
-def _known(size: int, names: Sequence[str] | None) -> str:
-    by_name = "" if names is None else f"names such as {names[0]!r}, or "
-    return f"; expected {by_name}numbers from 0 to {size - 1}"

@@ -4,17 +4,18 @@ import argparse
 import functools
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from numpyro_rankings.cli.arguments import UserError, add_options, as_prior, note
+from numpyro_rankings.cli.arguments import UserError, add_options, note
 from numpyro_rankings.cli.capacity import choose_thinning, label_bytes, memory_errors
-from numpyro_rankings.cli.fit_options import POOL_MODELS, FitOptions, ModelOptions, parse_options
+from numpyro_rankings.cli.fit_options import FitOptions, parse_options
 from numpyro_rankings.cli.interim import InterimPage, finder_of_groups
 from numpyro_rankings.cli.item_names import rename_findings, rename_rankings, shown_names
+from numpyro_rankings.cli.models import MODELS, ModelOptions
 from numpyro_rankings.cli.options import Plan, RunOptions
 from numpyro_rankings.cli.rankings_file import (
     FORMATS_IN_WORDS,
@@ -45,8 +46,6 @@ if TYPE_CHECKING:
     from numpyro_rankings.report.findings import Findings
     from numpyro_rankings.report.page import Status
     from numpyro_rankings.run import Run
-
-# Functions import what loads JAX, so that --help and mistakes in a command are answered at once.
 
 _BUNDLED = "apa1980"
 _BUNDLED_CITATION = (
@@ -125,7 +124,8 @@ def add_command(commands: Any) -> None:
 def _fit(args: argparse.Namespace, command: str) -> int:
     options = parse_options(args)
     # The kernel of the first file, and its compiled programs, are shared by the others.
-    make_kernel = functools.cache(lambda: _kernel(options.model))
+    model = MODELS[options.model.model]
+    make_kernel = functools.cache(lambda: model.kernel(options.model))
     if are_several(args.file):
         fit_one = functools.partial(_fit_one, make_kernel=make_kernel)
         return fit_each(args.file, options, command, _read, fit_one)
@@ -179,42 +179,34 @@ def _fit_one(
         return session.conclude(sampled, findings, details, write, show)
 
 
-def _check_rankings(name: str, model: ModelOptions, rankings: "Rankings") -> None:
+def _check_rankings(name: str, options: ModelOptions, rankings: "Rankings") -> None:
     """Refuse rankings that the model cannot be fitted to."""
-    from numpyro_rankings.rankings import num_stages
-
-    if rankings.choice_sets is not None and model.model != "plackett-luce":
+    model = MODELS[options.model]
+    family = model.family
+    if rankings.choice_sets is not None and not family.takes_choice_sets:
         not_offered = (
             f" ({rankings.items[item]} was not offered in row {row + 1})"
             for row, offered in enumerate(rankings.choice_sets.tolist())
             for item, was_offered in enumerate(offered)
             if not was_offered
         )
+        others = [other for other, one in MODELS.items() if one.family.takes_choice_sets]
         raise UserError(
-            f"{name}: has choice sets{next(not_offered, '')}; only --model plackett-luce can use "
-            "them"
+            f"{name}: has choice sets{next(not_offered, '')}; only --model {' or '.join(others)} "
+            "can use them"
         )
     if rankings.num_items < 2:
         raise UserError(f"{name}: has one item, but a ranking needs at least two")
-    if model.model in POOL_MODELS and rankings.of_listed_items().num_items < 2:
+    if family.described(rankings).num_items < 2:
         raise UserError(f"{name}: all rankings list the same single item")
-    if model.model != "mallows":
-        return
-    stages = num_stages(rankings)
-    for option, numbers in (("--nu", model.nu), ("--r", model.r)):
-        if len(numbers) not in (1, stages):
-            raise UserError(
-                f"{option} has {len(numbers)} numbers, but {name} has {stages} stages (one for "
-                "each place of the longest list, but none for the last of all items): give one "
-                "number, or one for each stage"
-            )
+    model.check_rankings(name, options, rankings)
 
 
 def _choose_thinning(plan: Plan, model: ModelOptions, rankings: "Rankings") -> int:
     from numpyro_rankings.rankings import num_stages
 
     slots = model.components or model.max_clusters or 1
-    has_labels = slots > 1 or model.model == "mallows"
+    has_labels = slots > 1 or MODELS[model.model].family.has_labels
     labels = plan.chains * rankings.num_rankings * label_bytes(slots) * has_labels
     numbers = plan.chains * slots * (rankings.num_items + num_stages(rankings))
     return choose_thinning(plan, f"{rankings.num_rankings:,} rankings", labels, 4 * numbers)
@@ -222,18 +214,17 @@ def _choose_thinning(plan: Plan, model: ModelOptions, rankings: "Rankings") -> i
 
 def _sample(
     session: RunSession,
-    model: ModelOptions,
+    options: ModelOptions,
     rankings: "Rankings",
     thin: int,
     make_kernel: Callable[[], Any],
 ) -> Sampled:
-    if model.model in POOL_MODELS:
-        rankings = rankings.of_listed_items()
-    kernel = make_kernel()
+    model, kernel = MODELS[options.model], make_kernel()
+    rankings = model.family.described(rankings)
     shows = sys.stderr.isatty() and session.is_shown
-    if shows and model.model == "mallows" and kernel.search_iterations(rankings) > 0:
+    if shows and model.searches(kernel, rankings):
         note("searching for starting points; this can take minutes")
-    return session.sample(kernel, (rankings,), thin, model.max_clusters)
+    return session.sample(kernel, (rankings,), thin, options.max_clusters)
 
 
 def _interim_page(
@@ -247,37 +238,6 @@ def _interim_page(
 
     find = finder_of_groups(rankings, title, session.plan.chains, details, options.blocs)
     return InterimPage(session.out, find)
-
-
-def _kernel(model: ModelOptions) -> Any:
-    """Return the kernel of the model."""
-    from numpyro_rankings import infer
-
-    settings: dict[str, Any] = {"alpha": as_prior(model.alpha)}
-    if model.model == "plackett-luce":
-        settings |= {"shape": model.shape, "num_components": model.components}
-        return infer.PlackettLuceGibbs(**settings)
-    if model.model == "gamma-process":
-        return infer.GammaProcessPlackettLuceGibbs(**settings, sigma=model.sigma or 0.0)
-    settings["max_clusters"] = model.max_clusters
-    if model.model == "dp-plackett-luce":
-        settings |= {"phi": as_prior(model.phi), "gamma": as_prior(model.gamma)}
-        return infer.DPPlackettLuceGibbs(**settings)
-    settings |= {
-        "nu": _by_stage(model.nu),
-        "r": _by_stage(model.r),
-        "num_components": model.components,
-        "init": model.init,
-    }
-    if model.sampler == "beta":
-        return infer.BetaGibbs(**settings, exact=not model.approximate)
-    return infer.SliceGibbs(**settings, assignment=model.assignment or "parallel")
-
-
-def _by_stage(numbers: Sequence[float]) -> Any:
-    import jax.numpy as jnp
-
-    return numbers[0] if len(numbers) == 1 else jnp.array(numbers)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -316,26 +276,13 @@ def _with_blocs(findings: "Findings", rankings: "Rankings", number: int) -> "Fin
 
 def _data_and_model(options: FitOptions, rankings: "Rankings") -> tuple[str, str]:
     """Describe the data and the model, for the last section of the report."""
-    model = options.model
     fewest, most = int(rankings.lengths.min()), int(rankings.lengths.max())
-    mixture = {
-        None: "Dirichlet process mixture",
-        1: "single population",
-    }.get(model.components, f"{model.components}-component mixture")
-    pool = "an unlimited pool of items"
-    process = f"generalised gamma process, σ = {model.sigma:g}" if model.sigma else "gamma process"
-    models = {
-        "mallows": f"generalized Mallows model of top-t rankings, {mixture}",
-        "plackett-luce": f"Plackett–Luce model, {mixture}",
-        "gamma-process": f"Plackett–Luce model of {pool}, {process}",
-        "dp-plackett-luce": f"Dirichlet process mixture of Plackett–Luce models of {pool}",
-    }
     data = (
         f"{options.file or _BUNDLED_CITATION}: {rankings.num_rankings:,} rankings, "
         f"{rankings.unique().num_rows:,} distinct, of {rankings.num_items} items, each listing "
         f"{fewest if fewest == most else f'{fewest} to {most}'} of them"
     )
-    return data, models[model.model]
+    return data, MODELS[options.model.model].in_words(options.model)
 
 
 def _write(

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from numpyro_rankings.report.page import Status
     from numpyro_rankings.run import Run
 
-# Functions import what loads JAX, so that --help and mistakes in a command are answered at once.
-
 _PAGE = "report.html"
 _FIRST = 60.0  # seconds after the start: the first page at the latest; then 120, 240, …
 _RHAT = 1.1  # below which the first page comes earlier
@@ -39,14 +37,10 @@ _REFRESH = f'<meta http-equiv="refresh" content="{_RELOAD}">\n'
 
 
 class GroupsSoFar(NamedTuple):
-    """The groups of a run so far.
+    """The groups of a run so far."""
 
-    - **view** - what its page shows, by name.
-    - **lines** - a line for each group, the largest first.
-    """
-
-    view: Mapping[str, Any]
-    lines: Sequence[str]
+    view: Mapping[str, Any]  # what its page shows, by name
+    lines: Sequence[str]  # one for each group, the largest first
 
 
 class InterimPage:
@@ -56,7 +50,6 @@ class InterimPage:
     into it. The results replace it. If there are none, because the run ends with an error, it says
     so; if it has replaced the page of earlier results, that page is put back.
 
-    :param out: the folder of the results.
     :param find: returns the groups of a run so far, given a status for the top of the page, and
         how many seconds may go into it.
     """
@@ -64,7 +57,7 @@ class InterimPage:
     def __init__(self, out: Path, find: "Callable[[Run, Status, float], GroupsSoFar]") -> None:
         self._path, self._find = out / _PAGE, find
         self._next, self._spent, self._takes = _FIRST, 0.0, _FIRST_TAKES
-        self._earlier: bytes | None = None
+        self._earlier: bytes | None = None  # page of results, which stay if the run has none
         self._is_first = True
 
     def show_if_due(self, run: "Run", progress: "Progress") -> None:
@@ -91,11 +84,7 @@ class InterimPage:
             self._next *= 2
 
     def end(self, why: str, run: "Run", command: str | None) -> None:
-        """Say on the page, if there is one, that the run has ended without results.
-
-        :param why: it has ended.
-        :param command: that goes on, None if nothing can.
-        """
+        """Say on the page, if any, why the run has ended without results, and how to go on."""
         from numpyro_rankings.report.page import Status, with_status
 
         with contextlib.suppress(OSError, UserError):  # what ended the run is worth more
@@ -130,27 +119,19 @@ class InterimPage:
         status = Status(f"still running{state and f': {state}'}", text)
         groups = self._find(run, status, seconds)
         page = page_of("report.html", groups.view, _MARK + _REFRESH)
-        if self._is_first:
-            self._keep_earlier()
+        if self._is_first and self._path.exists():
+            earlier = self._path.read_bytes()
+            self._earlier = None if _MARK.encode() in earlier else earlier
         self._write(page.encode())
         if self._is_first:
             about = f"{_how_many(groups.lines)} so far{state and f' ({state})'}"
             progress.tell([f"{about}, see {self._path}", *_shortened(groups.lines)])
         self._is_first = False
 
-    def _keep_earlier(self) -> None:
-        """Remember the page of results that are there, which stay if the run has none."""
-        if self._path.exists():
-            page = self._path.read_bytes()
-            self._earlier = None if _MARK.encode() in page else page
-
     def _write(self, page: bytes) -> None:
         """Replace the page at once, so that a browser never sees a part of it."""
 
-        def write(folder: Path) -> None:
-            (folder / _PAGE).write_bytes(page)
-
-        write_at_once(self._path.parent, write, (_PAGE,))
+        write_at_once(self._path.parent, lambda x: (x / _PAGE).write_bytes(page), (_PAGE,))
 
 
 def _how_many(lines: Sequence[str]) -> str:
@@ -169,10 +150,8 @@ class _BlocFinder:
     """Finds the blocs of some draws of a run that goes on, if there is time for it.
 
     How long it takes is a guess from the size of the table. Where that is too short, the next page
-    is put off until there is time for what the last one took.
-
-    :param rankings: that are fitted.
-    :param asked: number of blocs that was asked for, None if they are found where they help.
+    is put off until there is time for what the last one took. If no number of blocs was asked for,
+    they are found where they help.
     """
 
     def __init__(self, rankings: "Rankings", asked: int | None) -> None:
@@ -220,8 +199,6 @@ def finder_of_groups(
     It takes few of the draws, and describes the draw that agrees best with the others, because to
     search for a partition takes long. Blocs are found if the rest of the time suffices.
 
-    :param title: of the page.
-    :param chains: number of chains.
     :param details: returns how a run is made.
     :param num_blocs: number of blocs that was asked for, if any.
     """
@@ -239,7 +216,7 @@ def finder_of_groups(
         if findings.blocs is not None:
             status = status._replace(text=f"{status.text} {_BLOCS_CHANGE}")
         view = interim_view(findings, rankings, title=title, status=status, details=details(run))
-        return GroupsSoFar(view, _lines_of_groups(findings, rankings.num_rankings))
+        return GroupsSoFar(view, _describe_groups(findings, rankings.num_rankings))
 
     return find
 
@@ -270,7 +247,7 @@ def _findings_so_far(run: "Run", draws: "Draws", rankings: "Rankings") -> "Findi
     )
 
 
-def _lines_of_groups(findings: "Findings", size: int) -> list[str]:
+def _describe_groups(findings: "Findings", size: int) -> list[str]:
     """Return a line for each group that holds."""
     from numpyro_rankings.posterior import holds
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from numpyro_rankings.readers import Survey
     from numpyro_rankings.report.findings import Findings
 
-# Functions import what loads JAX, so that --help and mistakes in a command are answered at once.
-
 _WITH_SHORT = re.compile(r".*\S\s*\(([^()]{1,12})\)")  # "Scottish National Party (SNP)"
 
 
@@ -44,10 +42,7 @@ def rename_rankings(rankings: "Rankings", names: Sequence[str]) -> "Rankings":
 
 
 def rename_findings(findings: "Findings", items: Sequence[str], names: Sequence[str]) -> "Findings":
-    """Return findings whose profiles, blocs and checks have other names of the items.
-
-    :param items: the names that they have.
-    """
+    """Return findings whose profiles, blocs and checks have other names of the items."""
     index = dict(zip(items, names, strict=True))
     profiles = [p.renamed(index) for p in findings.profiles]
     blocs = findings.blocs
@@ -58,7 +53,7 @@ def rename_findings(findings: "Findings", items: Sequence[str], names: Sequence[
                 x._replace(
                     consensus=_renamed(x.consensus, index),
                     levels=tuple(_renamed(names, index) for names in x.levels),
-                    clear_pairs=_renamed_pairs(x.clear_pairs, index),
+                    clear_pairs=tuple((index[a], index[b]) for a, b in x.clear_pairs),
                 )
                 for x in level.blocs
             )
@@ -68,12 +63,6 @@ def rename_findings(findings: "Findings", items: Sequence[str], names: Sequence[
     if checks is not None:
         checks = checks._replace(items=_renamed(checks.items, index))
     return findings._replace(profiles=profiles, blocs=blocs, checks=checks)
-
-
-def _renamed_pairs(
-    pairs: Sequence[tuple[str, str]], index: dict[str, str]
-) -> tuple[tuple[str, str], ...]:
-    return tuple((index[a], index[b]) for a, b in pairs)
 
 
 def _renamed(items: Sequence[str], index: dict[str, str]) -> tuple[str, ...]:

@@ -172,9 +172,8 @@ class RunOptions:
         stored: Mapping[str, int | None],
         refusal: Callable[[str, int | None, int], str] | None = None,
     ) -> "RunOptions":
-        """Take from the run that is resumed what is not given again.
+        """Take from the stored options of the run that is resumed what is not given again.
 
-        :param stored: its options by name.
         :param refusal: what is said of an option, its stored value and the one that is given, if
             they differ; without it, the given ones are taken.
         """

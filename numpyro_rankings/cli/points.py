@@ -23,8 +23,6 @@ from numpyro_rankings.words import plural
 if TYPE_CHECKING:
     from numpyro_rankings.components.family import Family
 
-# Functions import what loads JAX, so that --help and mistakes in a command are answered at once.
-
 _NAMES_SHOWN = 10  # columns or words
 # Covariance within clusters as a share of that of all points, in the prior. With 1 instead of 0.1,
 # six clusters of 20 points on a grid were found as 2.
@@ -34,37 +32,23 @@ _LEAST_DEVIATION = 1e-12  # of a column, as a share of its largest number
 
 
 class Description(NamedTuple):
-    """What a family says of a cluster.
+    """What a family says of a cluster, by name."""
 
-    - **columns** - for ``clusters.csv``, by name.
-    - **shown** - for the report and the screen, by name.
-    """
-
-    columns: dict[str, str]
-    shown: dict[str, str]
+    columns: dict[str, str]  # for clusters.csv
+    shown: dict[str, str]  # for the report and the screen
 
 
 class Points(NamedTuple):
-    """What is clustered, and how.
-
-    - **size** - N.
-    - **names** - of the points, or None.
-    - **times** - (N,), or None.
-    - **data** - as the family takes it.
-    - **family** - of the components.
-    - **model** - the family in words.
-    - **what** - the points in words.
-    - **describe** - describes the cluster of the members that it is given.
-    """
+    """What is clustered, and how."""
 
     size: int
     names: list[str] | None
-    times: np.ndarray | None
-    data: Any
-    family: Any
-    model: str
-    what: str
-    describe: Callable[[np.ndarray], Description]
+    times: np.ndarray | None  # (size,)
+    data: Any  # as the family takes it
+    family: Any  # of the components
+    model: str  # the family in words
+    what: str  # the points in words
+    describe: Callable[[np.ndarray], Description]  # of the cluster that has these members
 
 
 def read_points(options: ClusterOptions) -> Points:
@@ -226,7 +210,7 @@ def _documents(options: ClusterOptions, documents: Documents) -> Points:
         size=size,
         names=documents.names,
         times=documents.times,
-        data=_counts_of(documents),
+        data=_as_counts(documents),
         family=DirichletMultinomial(concentration, vocabulary_size=num_words),
         model=f"multinomial, Dirichlet({concentration:g})",
         what=f"{plural(size, 'document')} of {plural(int(total.sum()), 'word')}, "
@@ -235,7 +219,7 @@ def _documents(options: ClusterOptions, documents: Documents) -> Points:
     )
 
 
-def _counts_of(documents: Documents) -> Any:
+def _as_counts(documents: Documents) -> Any:
     """Return the counts as a matrix, or in sparse form where that saves memory."""
     from numpyro_rankings.components import SparseCounts
 

@@ -8,7 +8,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from numpyro_rankings._system.interrupts import (
     SignalInterrupt,
@@ -116,19 +116,11 @@ def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the program, with all commands."""
     raw = argparse.RawDescriptionHelpFormatter
     parser = Parser(prog=PROGRAM, description=_DESCRIPTION, formatter_class=raw)
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    version = f"{PROGRAM} {__version__}"
+    parser.add_argument(
+        "--version", action="version", version=version, help="print the version and exit"
+    )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    fit.add_command(commands)
-    describe.add_command(commands)
-    compare.add_command(commands)
-    cluster.add_command(commands)
-    check.add_command(commands)
+    for command in (fit, describe, compare, cluster, check):
+        command.add_command(commands)
     return parser
-
-
-class _Version(argparse.Action):
-    """Print the version."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        print(PROGRAM, __version__)
-        parser.exit()

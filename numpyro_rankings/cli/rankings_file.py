@@ -3,14 +3,18 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from numpyro_rankings.cli.arguments import UserError, add_options, check_file, note
+from numpyro_rankings.cli.arguments import (
+    UserError,
+    add_options,
+    as_user_errors,
+    check_file,
+    note,
+)
 from numpyro_rankings.cli.options import TableOptions
 
 if TYPE_CHECKING:
     from numpyro_rankings.readers import Survey
     from numpyro_rankings.readers.unsupported import Unsupported
-
-# Functions import what loads JAX, so that --help and mistakes in a command are answered at once.
 
 FORMATS_IN_WORDS = """\
 FILE is a PrefLib file of strict orders (.soc, .soi), or a table (.csv, .tsv, .xlsx, .parquet, .sav,
@@ -47,10 +51,7 @@ this project's own format of a table (.csv) names the items; orderings are best 
 
 
 def add_file_options(parser: argparse.ArgumentParser, takes_several: bool = False) -> None:
-    """Add FILE and the options that say how a table is to be read.
-
-    :param takes_several: whether there may be several files, and folders of files.
-    """
+    """Add FILE, or several files and folders of files, and how a table is to be read."""
     what = "rankings (default: the bundled APA 1980 ballots)"
     if takes_several:
         what = (
@@ -62,10 +63,7 @@ def add_file_options(parser: argparse.ArgumentParser, takes_several: bool = Fals
 
 
 def read_file(file: str | None, table: TableOptions) -> "Survey":
-    """Read the file of a command, or the bundled ballots, and say how it was read.
-
-    :raises UserError: if it cannot be read, naming the row and the column.
-    """
+    """Read the file of a command, or the bundled ballots, and say how it was read."""
     if file is not None:
         check_file(file)
     from numpyro_rankings.datasets import load_dataset
@@ -79,20 +77,15 @@ def read_file(file: str | None, table: TableOptions) -> "Survey":
             option = next(iter(options), "layout").replace("_", "-")
             raise UserError(f"--{option} goes with a FILE")
         return survey_of(load_dataset(), "bundled")
-    try:
+    with as_user_errors(RankingsError):
         survey = read_survey(file, table.layout, **options)
-    except RankingsError as error:
-        raise UserError(str(error)) from None
     for text in survey.notes:
         note(text)
     return survey
 
 
 def read_unsupported_file(file: str | None, table: TableOptions) -> "Unsupported | None":
-    """Read a PrefLib file that no model can take yet; None for all other files.
-
-    :raises UserError: if it cannot be read, naming the line.
-    """
+    """Read a PrefLib file that no model can take yet; None for all other files."""
     from numpyro_rankings.rankings import RankingsError
     from numpyro_rankings.readers.formats import check_no_options
     from numpyro_rankings.readers.unsupported import read_unsupported
@@ -100,10 +93,8 @@ def read_unsupported_file(file: str | None, table: TableOptions) -> "Unsupported
     if file is None:
         return None
     check_file(file)
-    try:
+    with as_user_errors(RankingsError):
         unsupported = read_unsupported(file)
         if unsupported is not None:
             check_no_options(file, "a PrefLib file", table.layout, table.given())
-    except RankingsError as error:
-        raise UserError(str(error)) from None
     return unsupported

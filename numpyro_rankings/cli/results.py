@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numpyro_rankings._version import __version__
-from numpyro_rankings.cli.arguments import PROGRAM, UserError
+from numpyro_rankings.cli.arguments import PROGRAM, UserError, file_errors
 from numpyro_rankings.cli.options import Plan
 from numpyro_rankings.words import (
     interval,
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from numpyro_rankings.report.findings import Findings
     from numpyro_rankings.report.page import Status
 
-# Functions import what loads JAX, so that --help and mistakes in a command are answered at once.
-
 FILES = ("posterior.nc", "clusters.csv", "assignments.csv", "report.html")
 OPTIONAL = ("blocs.csv",)  # files that not all results have
 _UNFINISHED, _RESULTS = ".unfinished", "results"  # folder of files that are written, and within it
@@ -48,10 +46,7 @@ _BEGINNINGS = {
 
 
 def describe_run(plan: Plan, thin: int, num_sweeps: int, num_used: int) -> dict[str, str]:
-    """Describe how the run was made, for the last section of the report.
-
-    :param num_sweeps: of each chain, and **num_used**, those after the burn-in.
-    """
+    """Describe a run, of which some of the sweeps of each chain are used, for the report."""
     import platform
 
     import arviz
@@ -77,12 +72,8 @@ def describe_run(plan: Plan, thin: int, num_sweeps: int, num_used: int) -> dict[
 def check_replaceable(
     out: Path, files: Iterable[str] = (*FILES, *OPTIONAL), option: str = "--out"
 ) -> None:
-    """Refuse an output folder whose files another program, or a person, has written.
-
-    :param files: that are to be replaced.
-    :param option: that names them.
-    """
-    try:
+    """Refuse an output folder whose files another program, or a person, has written."""
+    with file_errors(f"cannot read {out}"):
         for name in files:
             if os.path.lexists(out / name) and not _is_own(out / name):
                 raise UserError(
@@ -91,8 +82,6 @@ def check_replaceable(
                 )
         if (out / "zarr.json").exists():
             raise UserError(f"{out} is the store of a run: choose another {option}")
-    except OSError as error:
-        raise UserError(f"cannot read {out}: {error.strerror or error}") from None
 
 
 def _is_own(path: Path) -> bool:
@@ -108,7 +97,7 @@ def _is_own(path: Path) -> bool:
 
 def write_at_once(
     out: Path,
-    write: Callable[[Path], None],
+    write: Callable[[Path], object],
     files: Iterable[str] = FILES,
     optional: Iterable[str] = (),
 ) -> None:
@@ -117,14 +106,12 @@ def write_at_once(
     This is one rename if there is no output folder, and otherwise one for each file, since other
     files in the folder stay.
 
-    :param write: writes **files** to the folder that it is given.
     :param files: in the order in which they are replaced.
     :param optional: files that may be written too, and replaced first; those that are not written
         are removed, because they are of earlier results.
-    :raises UserError: if the folder cannot be written to.
     """
     place = out.absolute()
-    try:
+    with file_errors(f"cannot write to {out}"):
         place.parent.mkdir(parents=True, exist_ok=True)
         with _folder_beside(place) as folder:
             done = folder / _RESULTS
@@ -140,8 +127,6 @@ def write_at_once(
                     os.replace(done / name, place / name)
             else:
                 os.rename(done, place)
-    except OSError as error:
-        raise UserError(f"cannot write to {out}: {error.strerror or error}") from None
 
 
 @contextlib.contextmanager
@@ -172,9 +157,9 @@ def _folder_beside(place: Path) -> Iterator[Path]:
 
 
 _COLUMNS_EXPLAINED = (
-    "Found in: the share of the draws that have a group like it: no other of either side shares as "
-    "many members with it, and they share more than a third of the members of each. Together: in "
-    "what share of the draws two of its members are in one group."
+    "Found in: the share of the draws that have a group like it: the two share more members with "
+    "each other than with any other group, and more than a third of the members of either. "
+    "Together: in what share of the draws two of its members are in one group."
 )
 _AGREEMENT_EXPLAINED = (
     "Agreement: how alike its members rank, 0% if at random, 100% if all alike; below 10% they "
@@ -188,9 +173,7 @@ def print_groups(
     """Print how many groups hold, those that do, each with a line below it, and what is left.
 
     :param columns: headings of what each row shows besides what is known of groups of any kind.
-    :param texts: these columns for each profile.
-    :param lines: the line below the row of each profile.
-    :param most: how many of them to show.
+    :param texts: these columns for each profile, and **lines**, the line below its row.
     """
     from numpyro_rankings.report.answers import how_many, left_in_words, no_intervals
     from numpyro_rankings.report.blocs_in_words import BEFORE_EXPLAINED
@@ -228,10 +211,7 @@ def _bounds(text: str | None) -> str:
 
 
 def print_title(findings: "Findings", what: str) -> None:
-    """Print what was grouped, the verdict on everything, and how it was grouped.
-
-    :param what: such as ``20 points``.
-    """
+    """Print what was grouped, the verdict on everything, and how it was grouped."""
     from numpyro_rankings.report.glossary import how_found
     from numpyro_rankings.report.overall import overall
 
@@ -276,10 +256,7 @@ def print_reference(reference: Any) -> None:
 
 
 def print_diagnostics(findings: "Findings", out: Path, status: "Status | None" = None) -> None:
-    """Print whether the run can be trusted, what to do next, and where the results are.
-
-    :param status: as for :func:`~numpyro_rankings.report.write_report`.
-    """
+    """Print whether the run can be trusted, what to do next, and where the results are."""
     from numpyro_rankings.report.answers import files_in_words
     from numpyro_rankings.report.glossary import R_HAT_EXPLAINED
     from numpyro_rankings.report.next_steps import next_steps

@@ -21,6 +21,7 @@ from numpyro_rankings.cli.arguments import (
     PROGRAM,
     HopelessError,
     UserError,
+    as_user_errors,
     check_output,
     note,
 )
@@ -53,8 +54,6 @@ if TYPE_CHECKING:
     from numpyro_rankings.run.results import BurnIn
     from numpyro_rankings.run.settings import Settings
 
-# Functions import what loads JAX, so that --help and mistakes in a command are answered at once.
-
 FITS = "fits.json"  # in the folder of the results of several files
 _MARGIN = 1.05  # of the ESS, because not all draws are summarised
 _LEAST_DRAWS = 4  # of each chain
@@ -69,21 +68,13 @@ class TooFewDrawsError(UserError):
 
 
 class Sampled(NamedTuple):
-    """The draws of a command.
+    """The draws of a command."""
 
-    - **mcmc** - the draws that are summarised, as an :class:`numpyro.infer.MCMC` after its run.
-    - **ended** - why the run ended: its draws suffice, its time or its length was over, or Ctrl-C
-      or another signal came.
-    - **lengths** - sweeps of each chain, and those of them after the burn-in.
-    - **changes** - of the run that Python code resumed with ``check=False``, in sentences.
-    - **seconds** - that the sweeps took, those before it was resumed included; None if not known.
-    """
-
-    mcmc: Any
+    mcmc: Any  # an MCMC after its run
     ended: Ending
-    lengths: tuple[int, int]
-    changes: Sequence[str] = ()
-    seconds: float | None = None
+    lengths: tuple[int, int]  # sweeps of each chain, and those of them after the burn-in
+    changes: Sequence[str] = ()  # by Python code that resumed with check=False, in sentences
+    seconds: float | None = None  # of all sweeps, those before it was resumed included
 
     @property
     def is_complete(self) -> bool:
@@ -112,33 +103,23 @@ def store_of(out: Path) -> Path:
 
 
 def begin_session(options: RunOptions, command: str, is_alone: bool = True) -> "RunSession":
-    """Check where the run is to be kept and its results are to be written, and plan its chains.
-
-    :param is_alone: as for :class:`RunSession`.
-    :raises UserError: if another process has the run, or the options do not go with a resumed one.
-    """
-    out = options.folder
+    """Check where the run is to be kept and its results are to be written, and plan its chains."""
+    out, resumes = options.folder, options.resume is not None
     store = store_of(out)
     _check_place(options, store)
-    has_sweeps, least_draws = _has_sweeps(store), 0
-    if options.resume is not None:
+    has_sweeps = _has_sweeps(store)
+    if resumes:
         if not has_sweeps:
             note(f"{store} has no sweep yet: the run begins again")
-        options, least_draws = _continued(options, store, has_sweeps)
+        options = _continued(options, store, has_sweeps)
     elif has_sweeps and not options.force:
         raise UserError(
             f"{store} has an unfinished run: go on with --resume {out}, or start again with --force"
         )
-    length = options.plan().length
-    if length is not None and length.draws < least_draws:
-        raise UserError(
-            f"{store} already has {least_draws:,} sweeps of each chain after the warm-up: --draws "
-            f"must be at least that, got {length.draws}"
-        )
+    session = RunSession(options, command, resumes=resumes and has_sweeps, is_alone=is_alone)
     check_output(out, options.replaces)
     check_replaceable(out)
-    resumes = options.resume is not None and has_sweeps
-    return RunSession(options, command, resumes=resumes, is_alone=is_alone)
+    return session
 
 
 def _check_place(options: RunOptions, store: Path) -> None:
@@ -158,29 +139,25 @@ def _has_sweeps(store: Path) -> bool:
     from numpyro_rankings.run import StoreError
     from numpyro_rankings.run.store import Store
 
-    try:
+    with as_user_errors(StoreError):
         return Store.has_sweeps(store)
-    except StoreError as error:
-        raise UserError(str(error)) from None
 
 
-def _continued(run: RunOptions, path: Path, has_sweeps: bool) -> tuple[RunOptions, int]:
+def _continued(run: RunOptions, path: Path, has_sweeps: bool) -> RunOptions:
     """Take the settings of a run from its store, and refuse options that contradict them.
 
     If it has no sweep yet, the options that are given replace its settings.
-
-    :return: the options, and the number of sweeps after the warm-up.
     """
     stored, num_draws = _stored(path, has_sweeps)
     if stored is None:
-        return run, 0
+        return run
     if not run.has_length and stored.num_warmup:
         raise UserError(f"{path} is a run of a fixed length: give its --draws again")
     settings = {"chains": stored.num_chains, "thin": stored.thinning, "seed": stored.key[-1]}
     if not has_sweeps:
         if run.draws is not None and stored.num_warmup:
             settings["warmup"] = stored.num_warmup
-        return run.continued(settings), 0
+        return run.continued(settings)
     if run.draws is not None and run.warmup is None and not stored.num_warmup:
         raise UserError(
             f"{path} is a run without warm-up, of which only the last part is used: resume it "
@@ -192,7 +169,14 @@ def _continued(run: RunOptions, path: Path, has_sweeps: bool) -> tuple[RunOption
     def refusal(name: str, value: int | None, given: int) -> str:
         return f"{path} is a run with --{name} {value}, not {given}"
 
-    return run.continued(settings, refusal), num_draws * stored.thinning
+    options = run.continued(settings, refusal)
+    length, least = options.plan().length, num_draws * stored.thinning
+    if length is not None and length.draws < least:
+        raise UserError(
+            f"{path} already has {least:,} sweeps of each chain after the warm-up: --draws "
+            f"must be at least that, got {length.draws}"
+        )
+    return options
 
 
 def _stored(path: Path, has_sweeps: bool) -> "tuple[Settings | None, int]":
@@ -201,17 +185,12 @@ def _stored(path: Path, has_sweeps: bool) -> "tuple[Settings | None, int]":
     from numpyro_rankings.run.settings import settings_of
     from numpyro_rankings.run.store import Store
 
-    try:
+    with as_user_errors(StoreError):
         if not has_sweeps:
             about = Store.about_new(path)
             return (None if about is None else settings_of(path, about)), 0
-        store = Store.open(path)
-        try:
+        with contextlib.closing(Store.open(path)) as store:
             return settings_of(path, store.about), store.num_draws
-        finally:
-            store.close()
-    except StoreError as error:
-        raise UserError(str(error)) from None
 
 
 # ---------------------------------------------------------------------------------------------
@@ -228,8 +207,6 @@ class RunSession:
     Once there is a run, the first interrupt ends it, and the report is written; Ctrl-C after that
     leaves the report unwritten.
 
-    :param options: of the run, with those of the store if it is resumed.
-    :param command: as it was given.
     :param resumes: whether it goes on with sweeps that are there.
     :param is_alone: whether it says how to go on; otherwise its caller does.
     """
@@ -280,22 +257,17 @@ class RunSession:
     def sample(
         self, kernel: Any, data: tuple[Any, ...], thin: int, max_clusters: int | None
     ) -> Sampled:
-        """Run the chains until their draws suffice, or for the length that was asked for.
-
-        :param kernel: with all settings.
-        :param data: the arguments of its model.
-        :param thin: sweeps from one draw that is kept to the next.
-        :param max_clusters: number of slots, None for the default.
-        :raises UserError: if a chain stops because its state is not finite, or the store is
-            refused.
-        """
+        """Run the chains until their draws suffice, or for the length that was asked for."""
         from numpyro_rankings.infer.not_finite import NotFiniteError
         from numpyro_rankings.run import StoreError
 
         check_ess(self.plan)
         check_not_ended()
-        progress, stack = Progress(self.plan, self.is_shown), contextlib.ExitStack()
-        try:
+        progress = Progress(self.plan, self.is_shown)
+        with contextlib.ExitStack() as stack:
+            stack.callback(progress.end)
+            stack.enter_context(as_user_errors(StoreError))
+            stack.enter_context(as_user_errors(NotFiniteError, told_as=HopelessError))
             progress.say(f"{'' if is_cache_on() else 'compiling and '}starting the chains")
             compiling = "compiling the sampler, which is kept for the next run"
             stack.enter_context(telling_of_compilation(lambda: progress.say(compiling)))
@@ -309,13 +281,6 @@ class RunSession:
                 print(f"{PROGRAM}: {_why_good(run)}", file=sys.stderr)
             self._held.doing = "the report is being written"
             mcmc = run.as_mcmc(draws_shown(run))
-        except NotFiniteError as error:
-            raise HopelessError(str(error)) from None
-        except StoreError as error:
-            raise UserError(str(error)) from None
-        finally:
-            stack.close()
-            progress.end()
         return Sampled(mcmc, ended, lengths_of(run, thin), run.changes, run.seconds)
 
     def _start(self, kernel: Any, data: tuple[Any, ...], thin: int) -> "Run":
@@ -376,10 +341,7 @@ class RunSession:
     # -----------------------------------------------------------------------------------------
 
     def details(self, data: str, model: str, thin: int, lengths: tuple[int, int]) -> dict[str, str]:
-        """Describe the data, the model and the run, for the last section of the report.
-
-        :param lengths: as those of :class:`Sampled`.
-        """
+        """Describe the data, the model and the run, for the last section of the report."""
         texts = {"data": data, "model": model, **describe_run(self.plan, thin, *lengths)}
         return {**self._commands(), **texts}
 
@@ -403,12 +365,7 @@ class RunSession:
         write: "Callable[[Path, Findings, Status | None], None]",
         show: "Callable[[Findings, Status | None], None]",
     ) -> int:
-        """Write the results and show them.
-
-        :param write: writes the files to a folder.
-        :param show: prints the summary.
-        :return: the exit status.
-        """
+        """Write the results to a folder, show the summary, and return the exit status."""
         self.say("drawing the figures")
         findings = findings._replace(details=details)
         findings.data.attrs.update({name.replace(" ", "_"): x for name, x in details.items()})

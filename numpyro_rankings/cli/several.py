@@ -17,22 +17,27 @@ import sys
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from numpyro_rankings._system import clock
 from numpyro_rankings._system.interrupts import SignalInterrupt, ended_by
-from numpyro_rankings.cli.arguments import PROGRAM, UserError, check_file, check_output, note
+from numpyro_rankings.cli.arguments import (
+    PROGRAM,
+    UserError,
+    check_file,
+    check_output,
+    file_errors,
+    note,
+)
 from numpyro_rankings.cli.fit_options import FitOptions
 from numpyro_rankings.cli.options import Goals
 from numpyro_rankings.cli.results import FILES, check_replaceable
 from numpyro_rankings.cli.session import FITS, TooFewDrawsError, check_ess, more_minutes, store_of
 from numpyro_rankings.words import number, plural, shorten
 from numpyro_rankings.words.commands import resumed
-
-# Functions import what loads JAX, so that --help and mistakes in a command are answered at once.
 
 SEVERAL_IN_WORDS = """\
 Several files, or a folder of them, are fitted one after another with the same options, of which
@@ -59,19 +64,14 @@ _NAMES_SHOWN = 5
 
 
 class Fitted(NamedTuple):
-    """What is known of a file when its results are written.
-
-    - **rankings**, **items**, **groups** - how many.
-    - **r_hat**, **ess** - the largest and the least of the quantities that are diagnosed.
-    - **ended** - as that of :class:`~numpyro_rankings.cli.session.Sampled`.
-    """
+    """What is known of a file when its results are written."""
 
     rankings: int
     items: int
     groups: int
-    r_hat: float
-    ess: float
-    ended: str
+    r_hat: float  # the largest of the quantities that are diagnosed
+    ess: float  # the least of them
+    ended: str  # as that of Sampled
 
 
 FitOne = Callable[[FitOptions, str, Callable[[Fitted], None]], int]
@@ -79,18 +79,12 @@ FitOne = Callable[[FitOptions, str, Callable[[Fitted], None]], int]
 
 @dataclass
 class _Fit:
-    """A file, and what became of it.
+    """A file, and what became of it."""
 
-    - **file** - as it was given, and **path**, absolute.
-    - **folder** - of its results, in the output folder.
-    - **digest** - of what it held when it was fitted.
-    - **reason** - why it failed.
-    """
-
-    file: str
-    path: str
-    folder: str
-    digest: str | None = None
+    file: str  # as it was given
+    path: str  # absolute
+    folder: str  # of its results, in the output folder
+    digest: str | None = None  # of what it held when it was fitted
     rankings: int | None = None
     items: int | None = None
     groups: int | None = None
@@ -98,7 +92,7 @@ class _Fit:
     ess: float | None = None
     seconds: float = 0.0
     ended: str = _WAITING
-    reason: str = ""
+    reason: str = ""  # why it failed
 
     @property
     def in_words(self) -> str:
@@ -118,39 +112,42 @@ def fit_each(
     read: Callable[[FitOptions], Any],
     fit_one: FitOne,
 ) -> int:
-    """Fit several files.
+    """Fit several files or folders of them, and return 2 if one has no results, or 0.
 
-    :param given: files and folders.
-    :param command: as it was given.
     :param read: reads the file of its options, and refuses one that cannot be fitted.
     :param fit_one: fits the file of its options, and returns the exit status.
-    :return: the exit status: 2 if a file has no results, that of an interrupt, otherwise 0.
     """
-    files, out = _files_of(given), options.run.folder
+    files, out = _expand_folders(given), options.run.folder
     for folder in given:
         if Path(folder).is_dir() and out.exists() and Path(folder).samefile(out):
             raise UserError(f"{folder} has the files, and cannot be the folder of the results too")
     with contextlib.ExitStack() as stack:
         if is_there := out.is_dir():
-            stack.enter_context(_sole_use_of(out))
+            _take(out, stack)
         options, fits, others = _begin(files, options, read)
         if not is_there:
-            try:
+            with file_errors(f"cannot write to {out}"):
                 out.mkdir(parents=True)
-            except OSError as error:
-                raise UserError(f"cannot write to {out}: {error.strerror or error}") from None
-            stack.enter_context(_sole_use_of(out))
-        table = _Table(out, [*others, *fits], _description(options))
-        return _fit_all(_Runner(given, options, command, table, fit_one), fits)
+            _take(out, stack)
+        return _Fits(given, options, command, fit_one, fits, others).fit_all()
+
+
+def _take(out: Path, stack: contextlib.ExitStack) -> None:
+    """Keep other commands from the folder of the results."""
+    from numpyro_rankings.run.errors import StoreError
+    from numpyro_rankings.run.lock import lock_of
+
+    try:
+        with file_errors(f"cannot read {out}"):
+            stack.enter_context(lock_of(out))
+    except StoreError:
+        raise UserError(f"{out} is in use by another command") from None
 
 
 def _begin(
     files: Sequence[str], options: FitOptions, read: Callable[[FitOptions], Any]
 ) -> "tuple[FitOptions, list[_Fit], list[_Fit]]":
-    """Check the options and read the files.
-
-    :return: the options of all files, and the fits as :func:`_fits_of` returns them.
-    """
+    """Check the options, read the files, and return the options of all files and their fits."""
     out, resumes = options.run.folder, options.run.resume is not None
     earlier: list[_Fit] = []
     if resumes:
@@ -164,7 +161,7 @@ def _begin(
         )
     check_output(out, options.run.replaces)
     check_replaceable(out, (_TABLE, FITS))
-    fits, others = _fits_of(files, earlier)
+    fits, others = _match_fits(files, earlier)
     todo = [fit for fit in fits if not _is_finished(fit, out)]
     if len(todo) < len(fits):
         note(f"finished already: {len(fits) - len(todo)} of {plural(len(fits), 'file')}")
@@ -176,52 +173,13 @@ def _begin(
     return options, fits, others
 
 
-def _fit_all(runner: "_Runner", fits: Sequence[_Fit]) -> int:
-    """Fit the files that are not finished, and return the exit status of the command."""
-    table, status = runner.table, 0
-    table.save()
-    try:
-        todo = [fit for fit in fits if fit.ended != _FAILED and not _is_finished(fit, table.out)]
-        status = runner.fit_all(todo)
-    except KeyboardInterrupt as interrupt:
-        table.print()
-        what = str(interrupt) or "interrupted."
-        interrupt.args = (f"{what} To go on:\n  {resumed(runner.command, table.out)}",)
-        raise
-    table.print()
-    if any(fit.ended not in _FINISHED for fit in fits):
-        again = resumed(runner.command, table.out, runner.minutes)
-        print(f"\n{PROGRAM}: To go on:\n  {again}", file=sys.stderr)
-    has_all = all(fit.ended != _FAILED and fit.groups is not None for fit in fits)
-    return status or (0 if has_all else 2)
-
-
-@contextlib.contextmanager
-def _sole_use_of(out: Path) -> Iterator[None]:
-    """Keep other commands from the folder of the results."""
-    from numpyro_rankings.run.errors import StoreError
-    from numpyro_rankings.run.lock import lock_of
-
-    with contextlib.ExitStack() as stack:
-        try:
-            stack.enter_context(lock_of(out))
-        except StoreError:
-            raise UserError(f"{out} is in use by another command") from None
-        except OSError as error:
-            raise UserError(f"cannot read {out}: {error.strerror or error}") from None
-        yield
-
-
 # ---------------------------------------------------------------------------------------------
 # The files
 # ---------------------------------------------------------------------------------------------
 
 
-def _files_of(given: Iterable[str]) -> list[str]:
-    """Return the files, with those of folders in the order of their names.
-
-    :raises UserError: if a folder has none, or a file is given twice.
-    """
+def _expand_folders(given: Iterable[str]) -> list[str]:
+    """Return the files, each once, with those of folders in the order of their names."""
     files: list[str] = []
     for name in given:
         files += _files_in(name) if name and Path(name).is_dir() else [name]
@@ -238,10 +196,8 @@ def _files_in(folder: str) -> list[str]:
     """Return the files of a folder that can be read, and say which are left out."""
     from numpyro_rankings.readers.formats import SUFFIXES, may_hold_rankings
 
-    try:
+    with file_errors(f"{folder}: cannot be read"):
         entries = sorted(Path(folder).iterdir())
-    except OSError as error:
-        raise UserError(f"{folder}: cannot be read: {error.strerror or error}") from None
     # Files that begin with ~$ belong to spreadsheets that are open.
     taken = [
         x
@@ -266,8 +222,6 @@ def folder_names(paths: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
 
     Files that would have the same name, or one that is taken, get their name with its extension,
     and then those of the folders above it before it, as many as are needed.
-
-    :param paths: absolute.
     """
     level = [0] * len(paths)
     used = _occupied([*taken, _TABLE, FITS])
@@ -318,11 +272,8 @@ def _check_readable(fit: _Fit, options: FitOptions, read: Callable[[FitOptions],
 
 
 def _fail(fit: _Fit, error: Exception) -> None:
-    """Note that a file failed, and say so; what is no mistake of the user is told in full.
-
-    :raises SignalInterrupt: if the error is what a library has made of a signal.
-    """
-    if (signal := ended_by()) is not None:
+    """Note that a file failed, and say so; what is no mistake of the user is told in full."""
+    if (signal := ended_by()) is not None:  # of which a library has made the error
         raise SignalInterrupt(signal) from None
     message = str(error)
     if not isinstance(error, UserError):
@@ -348,10 +299,7 @@ def _description(options: FitOptions) -> dict[str, Any]:
 
 
 def _resume(options: FitOptions) -> tuple[list[_Fit], FitOptions]:
-    """Return the files of the command that is resumed, and the options with those of its runs.
-
-    :raises UserError: if there is none, or other options are given.
-    """
+    """Return the files of the command that is resumed, and the options with those of its runs."""
     out, run = options.run.folder, options.run
     fits, before, runs = _earlier(out / FITS)
     for name, value in _description(options)["options"].items():
@@ -383,21 +331,18 @@ def _earlier(state: Path) -> tuple[list[_Fit], dict[str, Any], dict[str, Any]]:
             raise UserError(f"{state} is of another version of {PROGRAM}")
         fits = [_Fit(**fit) for fit in stored["files"]]
         before, runs = stored["options"], stored["runs"]
-        is_damaged = not {*_OF_RUNS} <= {*runs} or any(
-            x.ended not in {*_IN_WORDS, _FAILED} for x in fits
-        )
+        if not {*_OF_RUNS} <= {*runs} or {x.ended for x in fits} - {*_IN_WORDS, _FAILED}:
+            raise ValueError
     except FileNotFoundError:
         raise UserError(f"there are no fits to resume: no file {state}") from None
     except OSError as error:
         raise UserError(f"cannot read {state}: {error.strerror or error}") from None
     except (ValueError, KeyError, TypeError):
         raise UserError(f"{state} is damaged") from None
-    if is_damaged:
-        raise UserError(f"{state} is damaged")
     return fits, before, runs
 
 
-def _fits_of(files: Sequence[str], earlier: Sequence[_Fit]) -> tuple[list[_Fit], list[_Fit]]:
+def _match_fits(files: Sequence[str], earlier: Sequence[_Fit]) -> tuple[list[_Fit], list[_Fit]]:
     """Return the fits of the files, and the earlier ones of files that are not given this time."""
     by_path = {fit.path: fit for fit in earlier}
     paths = [os.path.abspath(file) for file in files]
@@ -412,10 +357,7 @@ def _fits_of(files: Sequence[str], earlier: Sequence[_Fit]) -> tuple[list[_Fit],
 
 
 def _is_finished(fit: _Fit, out: Path) -> bool:
-    """Whether a file was fitted, its results are there, and it has not changed.
-
-    :raises UserError: if it has.
-    """
+    """Whether a file was fitted, and its results are there; refuse it if it has changed since."""
     if fit.ended not in _FINISHED or not all((out / fit.folder / x).exists() for x in FILES):
         return False
     digest = _digest(fit.path)
@@ -426,7 +368,7 @@ def _is_finished(fit: _Fit, out: Path) -> bool:
     return True
 
 
-def _options_of(fit: _Fit, options: FitOptions) -> FitOptions:
+def _options_for(fit: _Fit, options: FitOptions) -> FitOptions:
     """Return the options with which one file is fitted or gone on with."""
     run, folder = options.run, options.run.folder / fit.folder
     if run.resume is not None and store_of(folder).is_dir():
@@ -450,11 +392,11 @@ def command_of_one(command: str, given: Sequence[str], file: str, out: Path) -> 
 # ---------------------------------------------------------------------------------------------
 
 
-class _Runner:
+class _Fits:
     """Fits files one after another, which share a kernel and, if shapes agree, its programs.
 
     :param given: files and folders of the command.
-    :param options: of all files.
+    :param others: earlier fits of files that are not given this time.
     """
 
     def __init__(
@@ -462,37 +404,61 @@ class _Runner:
         given: Sequence[str],
         options: FitOptions,
         command: str,
-        table: "_Table",
         fit_one: FitOne,
+        fits: Sequence[_Fit],
+        others: Sequence[_Fit],
     ) -> None:
-        self.command, self.table = command, table
-        self.minutes: float | None = None  # to go on with, if those of the command were too few
-        self._given, self._options, self._fit_one = given, options, fit_one
+        self._given, self._options, self._command = given, options, command
+        self._fit_one, self._fits, self._rows = fit_one, fits, [*others, *fits]
+        self._out = options.run.folder
+        self._minutes: float | None = None  # to go on with, if those of the command were too few
 
-    def fit_all(self, fits: Sequence[_Fit]) -> int:
-        """Fit the files, and return the exit status of an interrupt, or 0."""
+    def fit_all(self) -> int:
+        """Fit the files that are not finished, and return the exit status of the command."""
+        self._save()
+        try:
+            status = self._fit_in_turn()
+        except KeyboardInterrupt as interrupt:
+            self._print()
+            what = str(interrupt) or "interrupted."
+            interrupt.args = (f"{what} To go on:\n  {resumed(self._command, self._out)}",)
+            raise
+        self._print()
+        if any(fit.ended not in _FINISHED for fit in self._fits):
+            again = resumed(self._command, self._out, self._minutes)
+            print(f"\n{PROGRAM}: To go on:\n  {again}", file=sys.stderr)
+        has_all = all(fit.ended != _FAILED and fit.groups is not None for fit in self._fits)
+        return status or (0 if has_all else 2)
+
+    def _fit_in_turn(self) -> int:
+        """Return the exit status of an interrupt, or 0."""
+        import jax
+
         from numpyro_rankings.run.loop import sharing_programs
 
+        todo = [x for x in self._fits if x.ended != _FAILED and not _is_finished(x, self._out)]
         with sharing_programs() as programs:
-            for k, fit in enumerate(fits, 1):
-                print(f"\n{fit.file} ({k} of {len(fits)})", flush=True)
+            for k, fit in enumerate(todo, 1):
+                print(f"\n{fit.file} ({k} of {len(todo)})", flush=True)
                 num_compiled = programs.num_compiled
                 status = self._fit(fit)
                 if status >= 128:
                     return status
-                _release(k > 1 and programs.num_compiled > num_compiled)
+                if k > 1 and programs.num_compiled > num_compiled:
+                    jax.clear_caches()  # as shapes have changed, the old programs are not needed
+                gc.collect()  # runs and figures have cycles
         return 0
 
     def _fit(self, fit: _Fit) -> int:
         before, start = fit.seconds, clock.now()
-        command = command_of_one(self.command, self._given, fit.file, self.table.out / fit.folder)
+        command = command_of_one(self._command, self._given, fit.file, self._out / fit.folder)
         # This stays if the process is killed before something else is known.
         fit.ended, fit.digest = _INTERRUPTED, _digest(fit.path)
-        self.table.save()
+        self._save()
 
         def save() -> None:
             fit.seconds = before + clock.now() - start
-            self.table.save()
+            self._save()
 
         def tell(fitted: Fitted) -> None:
             for name, value in fitted._asdict().items():
@@ -501,64 +467,43 @@ class _Runner:
             save()
 
         try:
-            return self._fit_one(_options_of(fit, self._options), command, tell)
+            return self._fit_one(_options_for(fit, self._options), command, tell)
         except Exception as error:
             _fail(fit, error)
             until = self._options.run.plan().until
             if isinstance(error, TooFewDrawsError) and isinstance(until, Goals):
-                fit.ended, self.minutes = "time", more_minutes(until)
+                fit.ended, self._minutes = "time", more_minutes(until)
         finally:
             save()
         return 2
 
-
-def _release(has_old_programs: bool) -> None:
-    """Give back the memory of a fit: its draws and, if shapes have changed, programs."""
-    import jax
-
-    if has_old_programs:
-        jax.clear_caches()
-    gc.collect()  # runs and figures have cycles
-
-
-class _Table:
-    """The table of all files.
-
-    :param out: the folder that it is kept in.
-    :param about: the options, as :func:`_description` returns them.
-    """
-
-    def __init__(self, out: Path, fits: Sequence[_Fit], about: dict[str, Any]) -> None:
-        self.out, self._fits, self._about = out, fits, about
-
-    def save(self) -> None:
+    def _save(self) -> None:
         """Write ``fits.csv`` and ``fits.json``, each at once."""
-        state = {"format": _FORMAT, **self._about, "files": [asdict(fit) for fit in self._fits]}
+        files = [asdict(fit) for fit in self._rows]
+        state = {"format": _FORMAT, **_description(self._options), "files": files}
         text = io.StringIO(newline="")
         table = csv.writer(text)
         table.writerow(
             ["file", "folder", "rankings", "items", "groups", "r_hat", "ess", "ended", "seconds"]
         )
-        for fit in self._fits:
+        for fit in self._rows:
             sizes = ("" if x is None else x for x in (fit.rankings, fit.items, fit.groups))
             r_hat = "" if fit.r_hat is None else f"{fit.r_hat:.4f}"
             ess = "" if fit.ess is None else f"{fit.ess:.1f}"
             judged = r_hat, ess, fit.in_words, f"{fit.seconds:.1f}"
             table.writerow([fit.file, fit.folder, *sizes, *judged])
-        try:
-            self.out.mkdir(parents=True, exist_ok=True)
-            _replace(self.out / _TABLE, text.getvalue())
-            _replace(self.out / FITS, json.dumps(state, indent=1, ensure_ascii=False) + "\n")
-        except OSError as error:
-            raise UserError(f"cannot write to {self.out}: {error.strerror or error}") from None
+        with file_errors(f"cannot write to {self._out}"):
+            self._out.mkdir(parents=True, exist_ok=True)
+            _replace(self._out / _TABLE, text.getvalue())
+            _replace(self._out / FITS, json.dumps(state, indent=1, ensure_ascii=False) + "\n")
 
-    def print(self) -> None:
+    def _print(self) -> None:
         """Print the table."""
-        width = min(40, max(len("file"), *(len(fit.file) for fit in self._fits)))
+        width = min(40, max(len("file"), *(len(fit.file) for fit in self._rows)))
         print(
             f"\n{'file':<{width}}  rankings  items  groups   R-hat     ESS  seconds  how it ended"
         )
-        for fit in self._fits:
+        for fit in self._rows:
             rankings, items, groups = (
                 "–" if x is None else f"{x:,}" for x in (fit.rankings, fit.items, fit.groups)
             )
@@ -568,7 +513,7 @@ class _Table:
                 f"{shorten(fit.file, width):<{width}}  {rankings:>8}  {items:>5}  {groups:>6}  "
                 f"{r_hat:>6}  {ess:>6}  {fit.seconds:>7,.0f}  {fit.in_words}"
             )
-        print(f"\nResults: {self.out / _TABLE}, and a folder for each file beside it")
+        print(f"\nResults: {self._out / _TABLE}, and a folder for each file beside it")
 
 
 def _replace(path: Path, text: str) -> None:

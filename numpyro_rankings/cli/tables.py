@@ -29,10 +29,7 @@ if TYPE_CHECKING:
 def write_clusters(
     path: Path, findings: "Findings", columns_of: Callable[[Any], dict[str, Any]]
 ) -> None:
-    """Write ``clusters.csv``, one row for each profile, numbered from 1.
-
-    :param columns_of: returns the columns of a profile that not all kinds of clusters have.
-    """
+    """Write ``clusters.csv``, one row for each profile, with what its kind of clusters has."""
     rows = [
         {**_columns_of_any(number, p, findings), **columns_of(p)}
         for number, p in enumerate(findings.profiles, 1)
@@ -50,9 +47,7 @@ def write_assignments(
     """Write ``assignments.csv``, one row for each ranking or point.
 
     :param columns: names of the first columns, and their entries.
-    :param clusters: number of the cluster of each, as in ``clusters.csv``.
     :param probability: with which each is in the same cluster as the others of its cluster.
-    :param blocs: number of the bloc of each, as in ``blocs.csv``, if there are any.
     """
     of_blocs = {} if blocs is None else {"bloc": blocs}
     texts = (f"{p:.4g}" for p in probability)
@@ -66,10 +61,7 @@ def write_blocs(
     rankings: "Rankings",
     about: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
-    """Write ``blocs.csv``, one row for each bloc of each level from 2 on, numbered from 1.
-
-    :param about: what is known about the items, as in :func:`columns_of_rankings`.
-    """
+    """Write ``blocs.csv``, one row for each bloc of each level from 2 on, numbered from 1."""
     blocs, family = findings.blocs, findings.profiles[0].family
     assert blocs is not None
     rows = []
@@ -80,7 +72,7 @@ def write_blocs(
             row = {"level": level.number, "bloc": number + 1, **is_chosen}
             row |= _columns_of_bloc(level, number, rankings.num_rankings)
             row |= _columns_of_order(bloc, rankings, about)
-            rows.append(row | family.columns_of_bloc(bloc._asdict(), items))
+            rows.append(row | family.columns_of_bloc(bloc.parameters, items))
     _write(path, rows[0], (row.values() for row in rows))
 
 
@@ -116,10 +108,7 @@ def _columns_of_any(number: int, p: "Profile", findings: "Findings") -> dict[str
 def columns_of_rankings(
     p: "RankingProfile", rankings: "Rankings", about: Mapping[str, Sequence[str]] | None = None
 ) -> dict[str, str]:
-    """Return the columns of a cluster of rankings.
-
-    :param about: what is known about the items, such as a party: texts by column, in their order.
-    """
+    """Return the columns of a cluster of rankings, with texts about its items by column."""
     return {
         "agreement": f"{p.agreement:.6g}",
         "entropy": f"{p.entropy:.6g}",

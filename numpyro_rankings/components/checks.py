@@ -69,11 +69,7 @@ def check_family(
 
 
 def check_family_in_kernel(family: Family, data: Any) -> None:
-    """Refuse a family of a user's own that a kernel cannot use, by the quick checks.
-
-    :param data: that :meth:`Family.check` has passed.
-    :raises ValueError: that says which promise is broken.
-    """
+    """Refuse a family of a user's own that a kernel cannot use, by the quick checks."""
     of_package = type(family).__module__.startswith(__package__ + ".")
     is_traced = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(data))
     if of_package or is_traced or isinstance(family, AugmentedFamily):
@@ -141,10 +137,7 @@ def _compare(claims: _Claims, tolerance: float) -> None:
 
 
 def _check_points(points: Any, size: int | None) -> int:
-    """Check the shapes of the statistics, and return the number of points.
-
-    :param size: that number; None if it is that of the first array.
-    """
+    """Check the shapes of the statistics, and return the number of points."""
     leaves = jax.tree.leaves(points)
     if not leaves:
         raise ValueError("statistics() returns no arrays")

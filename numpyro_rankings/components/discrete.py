@@ -45,16 +45,12 @@ class SparsePoint(NamedTuple):
 
 
 class ListedCounts(NamedTuple):
-    """Statistics of a cluster as a list of its words.
+    """Statistics of a cluster as a list of its words."""
 
-    - **words** - the words that occur, then padding with V; **counts** - how often each occurs.
-    - **number** - number of words that occur; **total** - sum of the counts.
-    """
-
-    words: Array
+    words: Array  # the words that occur, then padding with V
     counts: Array
-    number: Array
-    total: Array
+    number: Array  # number of words that occur
+    total: Array  # sum of the counts
 
 
 class DirichletMultinomial(Family):
@@ -172,10 +168,8 @@ class DirichletMultinomial(Family):
         return rising - log_gamma_ratio(total, point.total)
 
     def _rising(self, cluster: WordCounts, point: SparsePoint, taken_out: float) -> Array:
-        """Σ over the words of a document of log (a + n)(a + n + 1)…, n the count in the cluster.
-
-        :param taken_out: multiple of the document's own counts that is first subtracted from n.
-        """
+        """Σ over the words of a document of log (a + n)(a + n + 1)…, n the count in the cluster."""
+        # A multiple of the document's own counts is first taken out of n.
         a = jnp.asarray(self.concentration, float)
         pick = jnp.vectorize(lambda row, words: row[words], signature="(v),(l)->(l)")
 

@@ -231,10 +231,7 @@ class AugmentedFamily(Family):
 
 
 def with_auxiliary(family: Family, data: Any, values: Any) -> Any:
-    """Convert the data to the argument of :meth:`Family.statistics`.
-
-    :param values: values of the sites of a model or a state.
-    """
+    """Convert the data to the argument of :meth:`Family.statistics`, with the sites of a state."""
     return Augmented(data, values[family.site]) if isinstance(family, AugmentedFamily) else data
 
 
@@ -263,10 +260,7 @@ def take(points: Any, index: Any) -> Any:
 
 
 def put(clusters: Any, slots: Array, new: Any) -> Any:
-    """Replace the statistics of some clusters by ``new``, (k, …).
-
-    This is one scatter, which XLA does in place.
-    """
+    """Replace the statistics of some clusters by ``new``, (k, …), by one scatter, in place."""
     return jax.tree.map(lambda x, y: x.at[slots].set(y), clusters, new)
 
 
@@ -279,10 +273,7 @@ def as_rankings(data: Any) -> Rankings:
 
 
 def check_points(data: Any, dimension: int | None = None) -> np.ndarray:
-    """Convert points to an array (N, d) of finite numbers.
-
-    :raises ValueError: naming the first row that has another entry.
-    """
+    """Convert points to an array (N, d) of finite numbers, or raise ValueError."""
     refuse_masked("points", data)
     points = np.asarray(data)
     if points.ndim != 2 or points.dtype.kind not in "fiu":

@@ -10,13 +10,7 @@ from jax import Array, random
 from jax.scipy.linalg import solve_triangular
 
 from numpyro_rankings.components.family import Family, check_points
-from numpyro_rankings.ops.checks import (
-    as_array,
-    is_real,
-    is_traced,
-    positive_number,
-    refuse_masked,
-)
+from numpyro_rankings.ops.checks import as_array, is_real, is_traced, positive_number, refuse_masked
 from numpyro_rankings.ops.sampling import sample_log_gamma
 from numpyro_rankings.ops.special import log_gamma_ratio, log_gamma_rest
 from numpyro_rankings.ops.sums import sum_by_label, sum_by_label_in_blocks
@@ -27,16 +21,11 @@ _LOG_2PI = math.log(2.0 * math.pi)
 
 
 class Moments(NamedTuple):
-    """Moments of points in d dimensions about their own mean, so that nothing cancels in float32.
+    """Moments of points about their own mean, so that nothing cancels in float32."""
 
-    - **size** - number of points, (…).
-    - **mean** - (…, d), 0 if there are no points.
-    - **scatter** - Σ of the squares of x - mean: (…), (…, d) or (…, d, d), depending on the family.
-    """
-
-    size: Array
-    mean: Array
-    scatter: Array
+    size: Array  # number of points, (…)
+    mean: Array  # (…, d), 0 if there are no points
+    scatter: Array  # Σ of the squares of x - mean: (…), (…, d) or (…, d, d)
 
 
 class MeanOnly(NamedTuple):
@@ -53,16 +42,11 @@ class MeanAndPrecision(NamedTuple):
 
 
 class MeanAndRoot(NamedTuple):
-    """Parameters of :class:`NormalInverseWishart`.
+    """Parameters of :class:`NormalInverseWishart`."""
 
-    - **mean** - (…, d).
-    - **root** - R, lower triangular, with Σ⁻¹ = Rᵀ R, (…, d, d).
-    - **log_density** - log density of a point at the mean, (…).
-    """
-
-    mean: Array
-    root: Array
-    log_density: Array
+    mean: Array  # (…, d)
+    root: Array  # R, lower triangular, with Σ⁻¹ = Rᵀ R, (…, d, d)
+    log_density: Array  # log density of a point at the mean, (…)
 
 
 class _Gaussian(Family):
@@ -234,11 +218,7 @@ class NormalGamma(_Gaussian):
     """
 
     def __init__(
-        self,
-        prior_mean: Any = 0.0,
-        prior_size: float = 1.0,
-        shape: float = 1.0,
-        rate: Any = 1.0,
+        self, prior_mean: Any = 0.0, prior_size: float = 1.0, shape: float = 1.0, rate: Any = 1.0
     ) -> None:
         self.prior_size = positive_number("prior_size", prior_size)
         self.shape = positive_number("shape", shape)
@@ -400,10 +380,7 @@ class NormalInverseWishart(_Gaussian):
         return ours - mine - its + 0.5 * (near + far)
 
     def _log_curve(self, cluster: Moments) -> tuple[Array, Array]:
-        """The log marginal, less what is linear in the size and -n/2 log |Ψ_n/ν_n|.
-
-        :return: this, and log |Ψ_n/ν_n|.
-        """
+        """The log marginal, less what is linear in the size and -n/2 l, and l = log |Ψ_n/ν_n|."""
         d, half = len(self.prior_mean), 0.5 * cluster.size
         number, df, _, factor = self._posterior(cluster)
         log_det = 2.0 * jnp.sum(jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)

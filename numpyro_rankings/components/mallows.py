@@ -20,14 +20,10 @@ MOST_ITEMS = 7  # every one of their 5040 centers is evaluated
 
 
 class CenterCodes(NamedTuple):
-    """Statistics of a cluster: sums of codes to each center, and number of lists by stage.
+    """Sums of codes to each center, and number of lists by stage; whole, exact up to 2^24."""
 
-    - **codes** - (…, n!, T); **counts** - (…, T). They are whole numbers, which float32 adds
-      exactly up to 2^24.
-    """
-
-    codes: Array
-    counts: Array
+    codes: Array  # (…, n!, T)
+    counts: Array  # (…, T)
 
 
 class MallowsCenter(Family):

@@ -8,11 +8,7 @@ import numpy as np
 import numpyro.distributions as dist
 from jax import Array, random
 
-from numpyro_rankings.components.family import (
-    Augmented,
-    AugmentedFamily,
-    as_rankings,
-)
+from numpyro_rankings.components.family import Augmented, AugmentedFamily, as_rankings
 from numpyro_rankings.families import PLACKETT_LUCE
 from numpyro_rankings.ops.checks import as_array, is_traced, refuse_masked
 from numpyro_rankings.ops.choices import as_choices, log_choice_likelihoods
@@ -73,10 +69,8 @@ class PlackettLuceWeights(AugmentedFamily):
     # -- the choices -----------------------------------------------------------------------------
 
     def _in_play(self, data: Rankings) -> tuple[Array, Array, Array]:
-        """Items in play at each stage and items chosen, (N, T, n), and informative stages, (N, T).
-
-        A stage with one item in play has no choice and is not informative.
-        """
+        """Items in play and items chosen by stage, (N, T, n), and informative stages, (N, T)."""
+        # A stage with one item in play has no choice and is not informative.
         rows = jnp.asarray(data.row_index, jnp.int32)
         orderings, n = jnp.asarray(data.orderings)[rows], data.num_items
         listed = orderings[..., None] == jnp.arange(n)

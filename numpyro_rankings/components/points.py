@@ -18,18 +18,12 @@ from numpyro_rankings.components.family import (
 
 
 class DataPoints(NamedTuple):
-    """The points to cluster.
+    """The points to cluster."""
 
-    - **statistics** - statistics of each point, (N, …).
-    - **log_alone** - log marginal probability of each point by itself, (N,).
-    - **empty** - statistics of a cluster without points.
-    - **log_base** - log density of auxiliary variables that no cluster scores.
-    """
-
-    statistics: Any
-    log_alone: Array
-    empty: Any
-    log_base: Array
+    statistics: Any  # of each point, (N, …)
+    log_alone: Array  # log marginal probability of each point by itself, (N,)
+    empty: Any  # statistics of a cluster without points
+    log_base: Array  # log density of auxiliary variables that no cluster scores
 
     @property
     def size(self) -> int:
@@ -38,11 +32,7 @@ class DataPoints(NamedTuple):
 
 
 def as_points(family: Family, data: Any, number: int | None = None) -> DataPoints:
-    """Statistics of the data, as :class:`DataPoints`.
-
-    :param number: number of points including those at the end whose values are unknown; None if all
-        values are known.
-    """
+    """Statistics of the data; with a number, points of unknown values are added at the end."""
     points = family.statistics(data)
     if number is not None:
         points = with_awaited(points, number)
@@ -57,10 +47,7 @@ def repeat(cluster: Any, number: int) -> Any:
 
 
 def start_auxiliary(key: Array, family: Family, data: Any, given: dict) -> dict[str, Array]:
-    """Initial auxiliary variables of the family by site, ``{}`` if it has none.
-
-    :param given: initial values by site, which take precedence.
-    """
+    """Initial auxiliary variables of the family by site, ``{}`` if it has none."""
     if not isinstance(family, AugmentedFamily):
         return {}
     start = family.start(key, data)
@@ -82,11 +69,7 @@ def read_auxiliary(family: Family, values: Mapping[str, Array]) -> dict[str, Arr
 def update_auxiliary(
     key: Array, family: Family, data: Any, values: Mapping[str, Array], labels: Array, slots: int
 ) -> dict[str, Array]:
-    """Draw the auxiliary variables of the family given the labels, ``{}`` if it has none.
-
-    :param values: current auxiliary variables by site.
-    :param slots: C, number of clusters that labels can name.
-    """
+    """Draw the auxiliary variables of the family given the labels, ``{}`` if it has none."""
     if not isinstance(family, AugmentedFamily):
         return {}
     known = Augmented(data, values[family.site])

@@ -14,10 +14,7 @@ from numpyro_rankings.datasets.simulate import (
     simulate_plackett_luce,
     simulate_plackett_luce_mixture,
 )
-from numpyro_rankings.datasets.tables import (
-    list_datasets,
-    load_dataset,
-)
+from numpyro_rankings.datasets.tables import list_datasets, load_dataset
 
 __all__ = [
     "DPPlackettLuceSample",

@@ -23,12 +23,7 @@ class GammaProcessSample(NamedTuple):
 
 
 def simulate_gamma_process(
-    key: Array,
-    num_rankings: int,
-    length: int,
-    alpha: float,
-    tau: float = 1.0,
-    sigma: float = 0.0,
+    key: Array, num_rankings: int, length: int, alpha: float, tau: float = 1.0, sigma: float = 0.0
 ) -> GammaProcessSample:
     r"""Simulate rankings of items whose weights are a (generalised) gamma process [3].
 

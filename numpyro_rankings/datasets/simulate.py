@@ -55,8 +55,7 @@ def simulate_mallows(
     """
     centers = _check_centers([center])
     num_items = centers.shape[1]
-    refuse_masked("concentration", concentration)
-    theta = np.asarray(concentration, float)
+    theta = _array("concentration", concentration, float)
     if theta.ndim > 1:
         raise RankingsError(f"concentration must have shape () or (T,), got {theta.shape}")
     if lengths is None:
@@ -146,12 +145,10 @@ def simulate_plackett_luce(
     """
     weights = _check_weights([weights])
     num_items = weights.shape[1]
-    if lengths is None:
-        lengths = num_items
-    checked = _check_lengths(lengths, num_rankings, num_items)
+    lengths = num_items if lengths is None else lengths
+    lengths = _check_lengths(lengths, num_rankings, num_items)
     if choice_sets is not None:
-        refuse_masked("choice_sets", choice_sets)
-        offered = np.asarray(choice_sets)
+        offered = _array("choice_sets", choice_sets)
         if offered.dtype != bool or offered.shape not in ((num_items,), (num_rankings, num_items)):
             raise RankingsError(
                 f"choice_sets must be booleans of shape ({num_rankings}, {num_items}) or "
@@ -160,7 +157,7 @@ def simulate_plackett_luce(
         choice_sets = np.broadcast_to(offered, (num_rankings, num_items))
         if not choice_sets.any(1).all():
             raise RankingsError(f"row {np.argmin(choice_sets.any(1)) + 1} offers no item")
-    return _race(key, weights[np.zeros(num_rankings, int)], checked, choice_sets, items)
+    return _race(key, weights[np.zeros(num_rankings, int)], lengths, choice_sets, items)
 
 
 def simulate_plackett_luce_mixture(
@@ -184,11 +181,10 @@ def simulate_plackett_luce_mixture(
     """
     key_clusters, key_race = jax.random.split(key)
     weights = _check_weights(weights)
-    checked = _check_lengths(
-        weights.shape[1] if lengths is None else lengths, num_rankings, weights.shape[1]
-    )
+    lengths = weights.shape[1] if lengths is None else lengths
+    lengths = _check_lengths(lengths, num_rankings, weights.shape[1])
     assignments = _draw_clusters(key_clusters, num_rankings, len(weights), shares, "shares")
-    rankings = _race(key_race, weights[assignments], checked, None, items)
+    rankings = _race(key_race, weights[assignments], lengths, None, items)
     return PlackettLuceMixtureSample(rankings, assignments, weights)
 
 
@@ -212,9 +208,13 @@ def _race(
     )
 
 
+def _array(name: str, values: Any, dtype: Any = None) -> np.ndarray:
+    refuse_masked(name, values)
+    return np.asarray(values, dtype)
+
+
 def _check_weights(weights: Any) -> np.ndarray:
-    refuse_masked("weights", weights)
-    weights = np.asarray(weights, float)
+    weights = _array("weights", weights, float)
     if weights.ndim != 2 or not ((weights > 0) & (weights < np.inf)).all():
         raise RankingsError("weights must be a table of finite positive numbers")
     return weights / weights.sum(1, keepdims=True)
@@ -224,8 +224,7 @@ def _draw_clusters(
     key: Array, num_rankings: int, num_clusters: int, shares: Any, name: str
 ) -> np.ndarray:
     """Draw the cluster of each ranking by inversion, which needs no (N, C) table."""
-    refuse_masked(name, shares)
-    shares = np.full(num_clusters, 1.0) if shares is None else np.asarray(shares, float)
+    shares = _array(name, np.ones(num_clusters) if shares is None else shares, float)
     if shares.shape != (num_clusters,) or not (shares >= 0).all() or not 0 < shares.sum() < np.inf:
         raise RankingsError(f"{name} must be {num_clusters} numbers of at least 0, but not all 0")
     bounds = np.cumsum(shares / shares.sum())[:-1]
@@ -257,8 +256,7 @@ def _simulate(
 
 
 def _check_centers(centers: Any) -> np.ndarray:
-    refuse_masked("centers", centers)
-    centers = np.asarray(centers)
+    centers = _array("centers", centers)
     if centers.ndim != 2 or not (np.sort(centers) == np.arange(centers.shape[1])).all():
         raise RankingsError("a center must list all items 0..n-1, each once")
     return centers.astype(np.int32)
@@ -267,8 +265,7 @@ def _check_centers(centers: Any) -> np.ndarray:
 def _check_lengths(lengths: Any, num_rankings: int, num_items: int) -> np.ndarray:
     if num_rankings < 1:
         raise RankingsError(f"num_rankings must be at least 1, got {num_rankings}")
-    refuse_masked("lengths", lengths)
-    array = np.asarray(lengths)
+    array = _array("lengths", lengths)
     if array.dtype.kind not in "iu" or array.shape not in ((), (num_rankings,)):
         raise RankingsError(
             f"lengths must be a whole number, or one for each of {num_rankings} rankings"
@@ -284,8 +281,7 @@ def _check_concentrations(
     concentration: Any, num_clusters: int, stages: int, num_items: int
 ) -> np.ndarray:
     """Return concentrations (C, stages), from a number, (T,) or (C, T) with T >= stages."""
-    refuse_masked("concentration", concentration)
-    theta = np.asarray(concentration, float)
+    theta = _array("concentration", concentration, float)
     if theta.ndim > 2 or (theta.ndim == 2 and theta.shape[0] != num_clusters):
         raise RankingsError(
             f"concentration must have shape (), (T,) or ({num_clusters}, T), got {theta.shape}"

@@ -236,11 +236,8 @@ def _vmap_over_generalized_mallows(
 
 @kl_divergence.register(GeneralizedMallows, GeneralizedMallows)
 def _kl_generalized_mallows(p: GeneralizedMallows, q: GeneralizedMallows) -> Array:
-    """Closed form for two models with the same center.
-
-    Different centers raise NotImplementedError. If the centers are traced and cannot be compared,
-    the divergence between models with different centers is NaN.
-    """
+    """Closed form for two models with the same center; others raise NotImplementedError."""
+    # If the centers are traced and cannot be compared, it is NaN where they differ.
     if (p.num_items, p.event_shape) != (q.num_items, q.event_shape):
         raise ValueError(
             "kl_divergence between GeneralizedMallows of "

@@ -22,10 +22,8 @@ __all__ = ["ChineseRestaurantProcess", "FiniteDirichletPartition"]
 
 
 def _blocks(labels: Array) -> tuple[Array, Array]:
-    """For each entry, the first one with the same label, and how many such entries precede it.
-
-    Both have shape ``(…, N)``. Sorting avoids a table of all labels and a loop.
-    """
+    """For each entry, (…, N), the first one with the same label, and how many such precede it."""
+    # Sorting avoids a table of all labels and a loop.
     seats = jnp.arange(labels.shape[-1], dtype=jnp.int32)
 
     def one_partition(labels: Array) -> tuple[Array, Array]:
@@ -50,13 +48,9 @@ def in_order_of_use(labels: Array) -> Array:
 
 
 def _follow(follows: Array, passes_on: Array) -> tuple[Array, Array]:
-    """Find the end of each chain of followers, and whether all entries along it pass on.
-
-    Each entry follows an earlier one or, at the end of a chain, itself. The chains are halved
-    repeatedly, so that seating N members takes log N steps instead of N.
-
-    :return: two arrays ``(…, N)``: the ends, and the conjunction of ``passes_on`` along the chain.
-    """
+    """Find the end of each chain of followers, and whether all entries along it pass on, (…, N)."""
+    # Each entry follows an earlier one or, at the end of a chain, itself. The chains are halved
+    # repeatedly, so that seating N members takes log N steps instead of N.
 
     def halve(_: int, chains: tuple[Array, Array]) -> tuple[Array, Array]:
         follows, passes_on = chains

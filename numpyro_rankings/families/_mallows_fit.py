@@ -99,6 +99,11 @@ def fit_costs(
 # -- in NumPy ------------------------------------------------------------------------------------
 
 
+def largest_entropy(num_items: int, num_stages: int) -> float:
+    """Return the entropy of a list of so many places whose items are at random."""
+    return float(np.log(np.arange(num_items, 0, -1)[:num_stages]).sum())
+
+
 class MallowsFit(WeightedFit):
     """Generalized Mallows components: centers, (K, n), and concentrations, (K, T).
 
@@ -161,8 +166,7 @@ class MallowsFit(WeightedFit):
         return float(np.sum(-theta - self._moments(theta)[0]))
 
     def describe(self, parameters: Parameters) -> list[FittedComponent]:
-        left = np.arange(self.num_items, 0, -1)[: self.num_stages]
-        agreement = 1 - self.entropy(parameters) / np.log(left).sum()
+        agreement = 1 - self.entropy(parameters) / largest_entropy(self.num_items, self.num_stages)
         return [
             FittedComponent(center.astype(np.int32), float(x), {"concentration": theta})
             for center, theta, x in zip(*parameters, agreement, strict=True)

@@ -171,6 +171,7 @@ class RankingFamily(ABC):
       clusters do not matter. Without it they are draws from the prior.
     - **new_cluster_sites** - the names of further sites that :meth:`log_new_cluster` needs.
     - **cost_of_new_cluster** - the time that it takes for a ranking, in that of one cluster.
+    - **takes_choice_sets** - whether judges may have been offered some of the items only.
     - **matches_items** - whether new rankings can be matched to the fitted items by name.
     - **has_pool** - whether there are further items, which no ranking lists.
     - **has_labels** - whether draws of a single population have labels too.
@@ -197,12 +198,18 @@ class RankingFamily(ABC):
     has_marginal = False
     new_cluster_sites: tuple[str, ...] = ()
     cost_of_new_cluster = 1
+    takes_choice_sets = False
     matches_items = False
     has_pool = False
     has_labels = True
     leaves_out_unused = False
     needs_reference = False
     block_variables: tuple[str, ...] = ()
+
+    @property
+    def with_components(self) -> str:
+        """The name of the family with the same parameters in a fixed number of clusters."""
+        return self.name
 
     @abstractmethod
     def log_rows(self, draw: Mapping[str, Array], orderings: Array, offered: Array | None) -> Array:
@@ -360,10 +367,12 @@ class RankingFamily(ABC):
             rank_interval=np.quantile(ranks, INTERVAL, axis=0, method="nearest").T,
         )
 
-    def columns_of_bloc(self, bloc: Mapping[str, Any], items: Sequence[str]) -> dict[str, str]:
+    def columns_of_bloc(
+        self, parameters: Mapping[str, Any], items: Sequence[str]
+    ) -> dict[str, str]:
         """Return the columns of ``blocs.csv`` that not all blocs have.
 
-        :param bloc: the fields of a bloc by name.
+        :param parameters: of the bloc, as :meth:`fitter` describes it.
         :param items: names of the items that it describes, in item order.
         """
         return {}

@@ -13,7 +13,7 @@ from jax.scipy.special import gammaln
 from jax.typing import ArrayLike
 
 from numpyro_rankings.distributions import GeneralizedMallows
-from numpyro_rankings.families._mallows_fit import MallowsFit, fit_lists
+from numpyro_rankings.families._mallows_fit import MallowsFit, fit_lists, largest_entropy
 from numpyro_rankings.families.base import (
     INTERVAL,
     Arrays,
@@ -177,8 +177,8 @@ class Mallows(RankingFamily):
 
     def entropies(self, parameters: Arrays) -> tuple[np.ndarray, float]:
         center, theta = parameters["center"], parameters["concentration"]
-        choices = np.arange(center.shape[-1], 0, -1)[: theta.shape[-1]]
-        return np.asarray(_entropy(center, theta), np.float64), float(np.log(choices).sum())
+        largest = largest_entropy(center.shape[-1], theta.shape[-1])
+        return np.asarray(_entropy(center, theta), np.float64), largest
 
     def profile(self, common: RankingProfile, parameters: Arrays) -> ClusterProfile:
         theta = parameters["concentration"]
@@ -188,8 +188,10 @@ class Mallows(RankingFamily):
             concentration_interval=np.quantile(theta, INTERVAL, axis=0).T,
         )
 
-    def columns_of_bloc(self, bloc: Mapping[str, Any], items: Sequence[str]) -> dict[str, str]:
-        return {f"theta_{j}": f"{x:.6g}" for j, x in enumerate(bloc["concentration"], 1)}
+    def columns_of_bloc(
+        self, parameters: Mapping[str, Any], items: Sequence[str]
+    ) -> dict[str, str]:
+        return {f"theta_{j}": f"{x:.6g}" for j, x in enumerate(parameters["concentration"], 1)}
 
 
 def log_cluster_likelihood(

@@ -75,6 +75,7 @@ class PlackettLuce(RankingFamily):
 
     axes: ClassVar[SiteAxes] = {"weights": ("item",)}
     partitions: ClassVar[PartitionPriors] = ("components",)
+    takes_choice_sets = True
     matches_items = True
     has_labels = False
 
@@ -176,8 +177,10 @@ class PlackettLuce(RankingFamily):
             weights_interval=np.quantile(weights, INTERVAL, axis=0).T,
         )
 
-    def columns_of_bloc(self, bloc: Mapping[str, Any], items: Sequence[str]) -> dict[str, str]:
-        weights = zip(items, bloc["weights"], strict=True)
+    def columns_of_bloc(
+        self, parameters: Mapping[str, Any], items: Sequence[str]
+    ) -> dict[str, str]:
+        weights = zip(items, parameters["weights"], strict=True)
         return {f"weight of {name}": f"{x:.6g}" for name, x in weights}
 
 

@@ -18,7 +18,7 @@ from numpyro_rankings.families.base import (
     interval_of,
     register_family,
 )
-from numpyro_rankings.families.plackett_luce import PlackettLuce, WeightsProfile
+from numpyro_rankings.families.plackett_luce import PLACKETT_LUCE, PlackettLuce, WeightsProfile
 from numpyro_rankings.rankings import Rankings
 
 
@@ -36,8 +36,13 @@ class ItemPool(PlackettLuce):
     scale = "gamma"
     has_marginal = True
     has_pool = True
+    takes_choice_sets = False
     new_cluster_sites = ("phi", "gamma", "root_weights", "root_unseen_weight")
     cost_of_new_cluster = 20
+
+    @property
+    def with_components(self) -> str:
+        return PLACKETT_LUCE.name
 
     def unseen(self, draw: Mapping[str, Array]) -> Array | None:
         """Return the weight of all unlisted items together in each cluster, (C,)."""
@@ -117,9 +122,11 @@ class ItemPool(PlackettLuce):
             unseen_interval=interval_of(unseen),
         )
 
-    def columns_of_bloc(self, bloc: Mapping[str, Any], items: Sequence[str]) -> dict[str, str]:
-        unseen = {"unseen_weight": f"{bloc['unseen_weight']:.6g}"}
-        return unseen | super().columns_of_bloc(bloc, items)
+    def columns_of_bloc(
+        self, parameters: Mapping[str, Any], items: Sequence[str]
+    ) -> dict[str, str]:
+        unseen = {"unseen_weight": f"{parameters['unseen_weight']:.6g}"}
+        return unseen | super().columns_of_bloc(parameters, items)
 
 
 ITEM_POOL = ItemPool()

@@ -1,11 +1,11 @@
 """Base class and state of the kernels."""
 
 import copy
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
@@ -21,6 +21,7 @@ from numpyro_rankings._system.xla import warn_of_wrong_sums
 from numpyro_rankings.families import RankingFamily
 from numpyro_rankings.infer.blocks import ModelReader
 from numpyro_rankings.infer.checks import check_arguments, check_start_scale, check_start_values
+from numpyro_rankings.infer.mixture.prior import PartitionPrior, update_alpha
 from numpyro_rankings.infer.not_finite import (
     check_not_stopped,
     check_start_not_stopped,
@@ -28,6 +29,7 @@ from numpyro_rankings.infer.not_finite import (
     stop_if_not_finite,
     sweep_unless_stopped,
 )
+from numpyro_rankings.infer.priors import log_prior
 from numpyro_rankings.rankings import Rankings
 
 mend_numpyro()
@@ -36,22 +38,13 @@ _SCALES = ("alpha", "phi", "gamma", "decay_scale")
 
 
 class GibbsState(NamedTuple):
-    """State of one chain.
+    """State of one chain."""
 
-    - **z** - values of the sites, by name; each kernel documents its own. ``log_joint_rest`` is
-      the rounding error of ``log_joint``, to be added to it in float64.
-    - **potential_energy** - minus the log joint.
-    - **accept_prob** - mean acceptance probability of the Metropolis-Hastings steps that the
-      kernel documents; 1 if it has none.
-    - **overflow** - whether the sweep needed more cluster slots than there are.
-    - **rng_key** - key of the next sweep.
-    """
-
-    z: dict[str, Array]
-    potential_energy: Array
-    accept_prob: Array
-    overflow: Array
-    rng_key: Array
+    z: dict[str, Array]  # sites by name; log_joint_rest is the rounding error of log_joint
+    potential_energy: Array  # minus the log joint
+    accept_prob: Array  # mean of the Metropolis-Hastings steps that the kernel documents, or 1
+    overflow: Array  # whether the sweep needed more cluster slots than there are
+    rng_key: Array  # key of the next sweep
 
 
 _told_of_state: ContextVar[Callable[[Any], None] | None] = ContextVar("told", default=None)
@@ -59,10 +52,7 @@ _told_of_state: ContextVar[Callable[[Any], None] | None] = ContextVar("told", de
 
 @contextmanager
 def telling_of_state(told: Callable[[Any], None]) -> Iterator[None]:
-    """Let ``init`` call **told** with the shapes of the state, before it computes the state.
-
-    A caller can then compile what comes after ``init`` at the same time.
-    """
+    """Let ``init`` call **told** with the shapes of the state before it computes it."""
     token = _told_of_state.set(told)
     try:
         yield
@@ -76,21 +66,11 @@ class GibbsKernel(ModelReader, MCMCKernel):
     A subclass has a NumPyro model and defines :meth:`_init`, :meth:`_sweep` and :meth:`_potential`
     for one chain. Its state is a :class:`GibbsState`, or a NamedTuple with the same fields and
     more. Static settings belong to the constructor, arrays to ``mcmc.run(key, data)``.
-
-    A kernel also says what it is:
-
-    - **ranking_family** - the likelihood of rankings in its clusters; None if its data are no
-      rankings.
-    - **num_components** - K of a finite mixture, 1 for a single population; None for a process and
-      for a partition.
-    - **judge_sites** - the observed sites of a user's model that depend on the label of each judge.
     """
 
     sample_field = "z"
     default_fields = ("z", "potential_energy", "accept_prob", "overflow")
     _sample_fn = True  # tells MCMC.run that a given state needs no second init
-
-    _sites: Mapping[str, str] = MappingProxyType({})  # set by the constructors of subclasses
 
     def __init__(self, model: Callable) -> None:
         self._model = model
@@ -122,23 +102,8 @@ class GibbsKernel(ModelReader, MCMCKernel):
         """Whether a sweep takes rankings with rows of count 0 at their end."""
         return False
 
-    @property
-    def label_site(self) -> str | None:
-        """The name of the site of the labels, if the kernel has one."""
-        return self.sites.get("assignments")
-
-    @property
-    def sites(self) -> dict[str, str]:
-        """The names of the kernel's sites in the model, by its own names for them."""
-        return dict(self._sites)
-
     def read_prior(self, z: dict, args: tuple, kwargs: dict) -> tuple[dict[str, Any], Array | None]:
-        """Return what the probability of a label depends on: the scales, and the judges' sites.
-
-        :param z: values of the sites that the kernel owns.
-        :return: the scales by name, with ``num_components`` if the mixture is finite, and the log
-            probabilities of ``judge_sites`` in each slot, (C, N), None without them.
-        """
+        """Return scales of the prior of labels by name, and log p of ``judge_sites``, (C, N)."""
         raise NotImplementedError(f"{type(self).__name__} has no clusters of rankings")
 
     @abstractmethod
@@ -156,6 +121,18 @@ class GibbsKernel(ModelReader, MCMCKernel):
     def _check(self, args: tuple, kwargs: dict) -> None:
         """Raise ValueError if the data do not fit the kernel."""
 
+    def _check_start(
+        self, start: dict | None, chains: tuple[int, ...], args: tuple, kwargs: dict
+    ) -> None:
+        """Raise ValueError if the start values do not fit the data, which are checked."""
+
+    def _check_warmup(self, num_warmup: int) -> None:
+        """Raise ValueError if the kernel cannot adapt in that many warm-up sweeps."""
+
+    def _finish_start(self, state: Any, num_warmup: int) -> Any:
+        """Return the initial state, after a last look at it."""
+        return state
+
     def _check_memory(self, args: tuple, kwargs: dict, num_chains: int) -> None:
         """Raise ValueError if so many chains at a time need more memory than there is."""
 
@@ -167,6 +144,21 @@ class GibbsKernel(ModelReader, MCMCKernel):
         """Return the prior of a scale, None if the scale is fixed or the kernel is a block."""
         prior = self._scale_arguments().get(scale)
         return prior if isinstance(prior, dist.Distribution) and not self._is_block else None
+
+    def _add_log_priors(self, log_joint: Array, **scales: Any) -> Array:
+        """Add the log priors of those scales that are learned."""
+        for name, value in scales.items():
+            prior = self._learned_prior(name)
+            if prior is not None:
+                log_joint += log_prior(prior, value)
+        return log_joint
+
+    def _update_alpha(self, key: Array, prior: PartitionPrior, sizes: Array) -> PartitionPrior:
+        """Draw α given the sizes of the clusters, (C,), if it is learned [Escobar & West 1995]."""
+        alpha_prior = self._learned_prior("alpha")
+        if alpha_prior is None:
+            return prior
+        return prior._replace(alpha=update_alpha(key, prior, alpha_prior, sizes))
 
     def _prepare(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         """Prepare the arguments before they are traced, where their values are known."""
@@ -181,13 +173,17 @@ class GibbsKernel(ModelReader, MCMCKernel):
         model_kwargs: dict | None,
     ) -> Any:
         """Return the initial state; a batch of keys gives a batch of chains."""
-        del num_warmup
         if jax.default_backend() == "cpu":
             warn_of_wrong_sums()
-        kwargs = dict(model_kwargs or {})
+        kwargs, chains = dict(model_kwargs or {}), rng_key.shape[:1]
+        if is_prng_key(rng_key):
+            chains = ()
         check_arguments(model_args, kwargs)
+        self._check_warmup(num_warmup)
         self._check(model_args, kwargs)
-        self._check_memory(model_args, kwargs, 1 if is_prng_key(rng_key) else len(rng_key))
+        if not self._is_block:
+            self._check_start(init_params, chains, model_args, kwargs)
+        self._check_memory(model_args, kwargs, math.prod(chains))
         model_args, kwargs = self._prepare(model_args, kwargs)
         if self._init_jit is None:
             self._init_jit = jax.jit(self._init_from_leaves, static_argnums=(3, 4))
@@ -200,7 +196,7 @@ class GibbsKernel(ModelReader, MCMCKernel):
         def init(key: Array, params: dict | None) -> Any:
             return init_jit(key, params, arrays, static, structure)
 
-        params = init_params if self._is_block else self._checked_start(init_params, rng_key)
+        params = init_params if self._is_block else self._checked_start(init_params, chains)
         start = init if is_prng_key(rng_key) else jax.vmap(init)
         told = _told_of_state.get()
         if told is not None:
@@ -211,9 +207,9 @@ class GibbsKernel(ModelReader, MCMCKernel):
         unknown = set(init_params or {}) - set(state.z)
         if unknown and not self._is_block:
             raise ValueError(f"init_params has {sorted(unknown)}, the sites are {sorted(state.z)}")
-        return state
+        return self._finish_start(state, num_warmup)
 
-    def _checked_start(self, params: Any, rng_key: Array) -> dict | None:
+    def _checked_start(self, params: Any, chains: tuple[int, ...]) -> dict | None:
         """Return the start values that the kernel uses, or raise ValueError."""
         check_start_values(params)
         # a fixed scale ignores the value in init_params, which may be a whole draw
@@ -223,7 +219,6 @@ class GibbsKernel(ModelReader, MCMCKernel):
             for name, value in (params or {}).items()
             if name not in _SCALES or isinstance(scales.get(name), dist.Distribution)
         }
-        chains = () if is_prng_key(rng_key) else rng_key.shape[:1]
         for name in set(params) & set(_SCALES):
             check_start_scale(name, params[name], scales[name], chains)
         return params or None
@@ -265,10 +260,7 @@ class GibbsKernel(ModelReader, MCMCKernel):
         return kernel
 
     def get_diagnostics_str(self, state: Any) -> str:
-        """Return the number of clusters and the log joint, for the progress bar.
-
-        :raises NotFiniteError: if the chain has stopped.
-        """
+        """Return the number of clusters and the log joint, for the progress bar."""
         z = state.z
         check_not_stopped(self, z)
         if "log_joint" not in z:

@@ -1,6 +1,7 @@
 """Reads a user's model for a kernel that is a block of :class:`numpyro.infer.Gibbs`."""
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -16,17 +17,28 @@ from numpyro_rankings.infer.priors import base_of
 
 
 class ModelReader:
-    """Reads priors and likelihoods from the model of a kernel.
-
-    ``_judge_sites`` are observed sites of a user's model that depend on the label of each judge;
-    ``_takes_judge_sites`` says whether the kernel supports them.
-    """
+    """Reads priors and likelihoods from the model of a kernel."""
 
     _model: Callable
     _in_gibbs = False
     _is_block = False  # whether the model is a user's
     _judge_sites: tuple[str, ...] = ()
     _takes_judge_sites = False
+    _sites: Mapping[str, str] = MappingProxyType({})  # set by the constructors of subclasses
+
+    @property
+    def label_site(self) -> str | None:
+        """The name of the site of the labels, if the kernel has one."""
+        return self.sites.get("assignments")
+
+    @property
+    def sites(self) -> dict[str, str]:
+        """The names of the kernel's sites in the model, by its own names for them."""
+        return dict(self._sites)
+
+    def _own(self, z: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values of the sites of a state that the kernel owns in its model."""
+        return {name: z[name] for name in self.sites.values()}
 
     @property
     def is_block(self) -> bool:
@@ -61,18 +73,13 @@ class ModelReader:
     def _check_dependents(
         self,
         own: dict[str, Array],
-        labels: str,
         args: tuple,
         kwargs: dict,
         is_known: Callable[[str, Any], bool],
         most: int = 1,
     ) -> None:
-        """Refuse a user's model in which more sites depend on the kernel's than it accounts for.
-
-        :param own: values of the sites that the kernel owns; **labels** is the name of one.
-        :param is_known: whether a site of that name and distribution is the likelihood that the
-            kernel expects; **most** is the largest number of such sites.
-        """
+        """Refuse a model in which more sites depend on those of the kernel than it knows."""
+        # These are at most ``most`` sites, of the likelihood, for which ``is_known`` holds.
         sites: dict[str, Any] = {}
 
         def log_probs(**own: Array) -> dict[str, Array]:
@@ -93,7 +100,7 @@ class ModelReader:
                 if isinstance(site["fn"], dist.MaskedDistribution) or site["scale"] is not None:
                     raise ValueError(f"site {name!r} must not be masked, scaled or subsampled")
             elif name in self._judge_sites:
-                if depends_on - {labels}:
+                if depends_on - {self.label_site}:
                     raise ValueError(f"site {name!r} of judge_sites depends on {which}")
             elif depends_on:
                 hint = ": name it in judge_sites" if self._takes_judge_sites else ""
@@ -108,18 +115,16 @@ class ModelReader:
             )
 
     def _log_judge_sites(
-        self, own: dict[str, Array], site: str, num_slots: int, args: tuple, kwargs: dict
+        self, z: Mapping[str, Array], num_slots: int, args: tuple, kwargs: dict
     ) -> Array | None:
-        """Log probability of each judge's ``judge_sites`` in each slot, (C, N); None without any.
-
-        :param own: values of the sites that the kernel owns; **site** names the labels.
-        """
+        """Log probability of each judge's ``judge_sites`` in each slot, (C, N), or None."""
         if not self._judge_sites:
             return None
-        size = own[site].shape[-1]
+        site = self.sites["assignments"]
+        size = z[site].shape[-1]
 
         def in_slot(slot: Array) -> Array:
-            values = {**own, site: jnp.full(size, slot, jnp.int32)}
+            values = {**self._own(z), site: jnp.full(size, slot, jnp.int32)}
             trace = self._trace_model(values, args, kwargs)
             return sum_of_judge_sites(trace, self._judge_sites, size)
 
@@ -127,10 +132,7 @@ class ModelReader:
 
 
 def sum_of_judge_sites(trace: Mapping[str, Any], sites: Sequence[str], size: int) -> Array:
-    """Sum the log probabilities of the sites for each judge, (N,).
-
-    :param trace: trace of the model, at the labels in question.
-    """
+    """Sum the log probabilities of the sites for each judge, (N,), in a trace of the model."""
     total = jnp.zeros(size)
     for name in sites:
         site = trace.get(name)
@@ -151,10 +153,7 @@ def sum_of_judge_sites(trace: Mapping[str, Any], sites: Sequence[str], size: int
 
 
 def log_judges_of(labels: Array, log_judges: Array | None) -> Array:
-    """Sum the log probabilities of all judges' sites, each in the cluster of the judge's label.
-
-    :param log_judges: (C, N), or None without such sites.
-    """
+    """Sum the log probabilities of the judges' sites, (C, N) or None, in the judges' clusters."""
     if log_judges is None:
         return jnp.zeros(())
     return jnp.sum(log_judges[labels, jnp.arange(labels.shape[0])])
@@ -170,10 +169,7 @@ def check_judge_sites(sites: Sequence[str], is_block: bool) -> tuple[str, ...]:
 
 
 def check_prior_of_slots(partition: Any, site: str) -> None:
-    """Refuse a prior of the labels that validates an order of first use: slots keep their names.
-
-    :param partition: the prior, and **site**, its name.
-    """
+    """Refuse a prior of the labels that validates an order of first use: slots keep their names."""
     if partition._validate_args:
         raise ValueError(
             f"with judge_sites the labels name slots and are not in order of first use: give the "

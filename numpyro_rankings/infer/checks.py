@@ -60,10 +60,7 @@ def check_arguments(args: tuple, kwargs: dict) -> None:
 
 
 def check_start_values(params: Any) -> None:
-    """Refuse start values that are not finite, non-negative numbers.
-
-    A whole draw may be given: its log joint is ignored and computed again.
-    """
+    """Refuse start values that are not finite, non-negative numbers, but for a log joint."""
     if params is not None and not isinstance(params, Mapping):
         raise ValueError(f"init_params must be a dictionary by site, got {type(params).__name__}")
     for name, value in (params or {}).items():
@@ -101,10 +98,7 @@ def check_scale(name: str, value: Any, learned: bool = True) -> None:
 
 
 def check_positive_array(name: str, value: Any, kind: str) -> None:
-    """Refuse anything but finite, positive numbers.
-
-    :param kind: what the value must be, for the message.
-    """
+    """Refuse anything but finite, positive numbers; **kind** says in the message what is needed."""
     refuse_masked(name, value)
     array = np.asarray(value)
     if array.dtype.kind not in "iuf" or not np.all((array > 0) & (array < np.inf)):
@@ -118,11 +112,7 @@ def check_whole_or_none(name: str, value: Any, least: int) -> None:
 
 
 def site_names(names: Sequence[str], changed: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the names of a kernel's sites in a user's model, by their names in its own.
-
-    :param changed: the ``sites`` of the constructor.
-    :raises ValueError: if one of them is no site of the kernel.
-    """
+    """Return the names of a kernel's sites in a user's model, by their names in its own."""
     sites = {**{name: name for name in names}, **(changed or {})}
     if set(sites) != set(names):
         raise ValueError(f"sites can name {sorted(names)}, got {sorted(sites)}")

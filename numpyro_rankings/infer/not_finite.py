@@ -33,11 +33,8 @@ def is_stopped(z: dict[str, Array]) -> Array:
 
 
 def stop_if_not_finite(state: Any, stopped: Array | bool, before: dict, allows_zero: bool) -> Any:
-    """Return the state, marked if its log joint is NaN or a site is not finite.
-
-    :param stopped: whether the chain had stopped already, at the sites **before**.
-    :param allows_zero: whether the chain may be at a state of probability 0.
-    """
+    """Return the state, marked if its log joint is NaN or a site is not finite."""
+    # The chain may have ``stopped`` already; ``allows_zero`` allows states of probability 0.
     z, potential = state.z, state.potential_energy
     at_fault = {
         name: ~jnp.all(jnp.isfinite(x))
@@ -73,10 +70,7 @@ def sweep_unless_stopped(sweep: Callable[[Any], Any], state: Any, allows_zero: b
 
 
 def check_start_not_stopped(kernel: Any, z: Mapping[str, Any], params: Any) -> None:
-    """Raise NotFiniteError if a chain stops where it starts because a start value is 0.
-
-    :param params: the start values that the user gave, by site, or None.
-    """
+    """Raise NotFiniteError if a chain stops where it starts because a start value is 0."""
     log_joint = z.get(_LOG_JOINT)
     if log_joint is None or any(isinstance(x, jax.core.Tracer) for x in z.values()):
         return
@@ -100,11 +94,7 @@ def _what_is_not_finite(z: Mapping[str, Any], stopped: np.ndarray) -> str:
 
 
 def check_not_stopped(kernel: Any, z: Mapping[str, Any]) -> None:
-    """Raise NotFiniteError if a chain is stopped.
-
-    :param kernel: kernel of the chain, for the message.
-    :param z: sites of a state, or of draws of one or more chains; traced ones are ignored.
-    """
+    """Raise NotFiniteError if a chain is stopped, in a state or in draws that are not traced."""
     log_joint = z.get(_LOG_JOINT)
     if log_joint is None or any(isinstance(x, jax.core.Tracer) for x in z.values()):
         return

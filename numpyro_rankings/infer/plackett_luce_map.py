@@ -124,10 +124,8 @@ def _contrasts(n: int, reference: int | None) -> np.ndarray:
 
 
 def _quasi_variances(covariance: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return quasi-variances, (n,), and the largest relative error of a standard error from them.
-
-    They minimise the sum of squares of log((q_i + q_k) / v_ik) over the pairs of items.
-    """
+    """Return quasi-variances, (n,), and the largest relative error of standard errors by them."""
+    # They minimise the sum of squares of log((q_i + q_k) / v_ik) over the pairs of items.
     n = len(covariance)
     variance = np.diag(covariance)
     low, high = np.triu_indices(n, 1)

@@ -33,10 +33,8 @@ def draw_start(key: Array, value: Any) -> Array:
 
 
 def log_prior(prior: dist.Distribution, value: Any) -> Array:
-    """Return the log density of a user's prior: -inf outside its support, never NaN.
-
-    This holds whether or not validation is on. The support of a mixture may have gaps.
-    """
+    """Return the log density of a user's prior: -inf outside its support, never NaN."""
+    # This holds whether or not validation is on. The support of a mixture may have gaps.
     value, prior = jnp.asarray(value, float), _validated(prior)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # values outside the support are expected here

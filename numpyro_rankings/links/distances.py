@@ -164,11 +164,8 @@ def num_distances(distances: Any) -> int:
 def check_distances(
     distances: Any, size: int, others: int | None = None, awaits: bool = False
 ) -> None:
-    """Raise ValueError unless these are distances between ``size`` points.
-
-    :param others: number of points of the columns, if it is not ``size``.
-    :param awaits: whether there may be more rows than ``size``, for points without data.
-    """
+    """Raise ValueError unless these are distances between ``size`` points."""
+    # There may be ``others`` as columns, and if it ``awaits`` more rows, of points without data.
     sparse = isinstance(distances, SparseDistances)
     if sparse:
         refuse_masked("neighbors", distances.neighbors)

@@ -8,10 +8,7 @@ import numpy as np
 
 
 def refuse_masked(name: str, value: Any) -> None:
-    """Raise ValueError if entries of an array, or of a list of arrays, are masked.
-
-    NumPy and JAX would take the numbers below the mask.
-    """
+    """Raise ValueError if entries are masked: JAX would take the numbers below the mask."""
     rows = value if isinstance(value, list | tuple) else [value]
     for k, row in enumerate(rows):
         if isinstance(row, np.ma.MaskedArray) and np.ma.is_masked(row):
@@ -45,10 +42,7 @@ def check_whole(name: str, number: Any, least: int = 1) -> None:
 
 
 def check_positive(name: str, value: Any, expected: str = "a positive number") -> None:
-    """Raise ValueError unless the value is one positive, finite number; a traced one may be.
-
-    :param expected: what the message says that it must be.
-    """
+    """Raise ValueError unless the value is one positive, finite number; a traced one may be."""
     refuse_masked(name, value)
     number = as_array(value)
     is_number = number.shape == () and is_real(number)
@@ -57,9 +51,6 @@ def check_positive(name: str, value: Any, expected: str = "a positive number") -
 
 
 def positive_number(name: str, value: Any) -> Any:
-    """Return one positive number as a float, or as a traced array if it is traced.
-
-    :raises ValueError: as :func:`check_positive`.
-    """
+    """Return one positive number as a float, or as a traced array if it is traced."""
     check_positive(name, value)
     return jnp.asarray(value, float) if is_traced(value) else float(value)

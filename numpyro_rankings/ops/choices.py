@@ -32,17 +32,11 @@ _MOST_DESIGNED = 2**20  # cells of a dense table of rows and sets
 
 
 class Choices(NamedTuple):
-    """Rankings as choices, with the rows of ``Rankings``.
+    """Rankings as choices, with the rows of ``Rankings``."""
 
-    - **orderings** - (rows, T).
-    - **informative** - stages that list an item while another is in play, (rows, T) bool.
-    - **unlisted** - items that were offered but not listed, (rows, n) bool, for subset rankings;
-      None if every item was offered.
-    """
-
-    orderings: Array
-    informative: Array
-    unlisted: Array | None
+    orderings: Array  # (rows, T)
+    informative: Array  # stages that list an item while another is in play, (rows, T) bool
+    unlisted: Array | None  # items offered but not listed, (rows, n) bool; None if all were offered
 
 
 def as_choices(orderings: Array, choice_sets: Array | None, num_items: int, pool: bool) -> Choices:
@@ -66,11 +60,8 @@ def times_chosen(
     num_clusters: int,
     num_items: int,
 ) -> Array:
-    """n_k: informative stages at which each item was chosen, (C, n), of the type of ``counts``.
-
-    :param rows: row of each entry, (entries,), or None if entry i is row i; **clusters** and
-        **counts** are its cluster and its number of copies.
-    """
+    """n_k: informative stages at which each item was chosen, (C, n), of the type of ``counts``."""
+    # Entry i is of row ``rows[i]``, or i if None; it has a cluster and a number of copies.
     columns = at_rows(jnp.where(choices.informative, choices.orderings, num_items), rows)
     zeros = jnp.zeros((num_clusters, num_items), counts.dtype)
     return scatter_add(zeros, (clusters[:, None], columns), counts[:, None])
@@ -98,11 +89,8 @@ def _split(x: Array, unit: Array | float) -> tuple[Array, Array]:
 def stage_masses(
     choices: Choices, rows: Array | None, clusters: Array, weights: Array, pool: Array | None
 ) -> Array:
-    """Mass of the items in play at each stage of each entry, (T, entries).
-
-    :param weights: (C, n); in each cluster they and the pool sum to at most 1.
-    :param pool: weight of the unseen items, (C,), or None.
-    """
+    """Mass of the items in play at each stage of each entry, (T, entries)."""
+    # The weights, (C, n), and the pool of unseen items, (C,) or None, sum to at most 1.
     items = at_rows(choices.orderings.T, rows, 1)
     chosen = jnp.where(items >= 0, weights[clusters, jnp.maximum(items, 0)], 0.0)
     if choices.unlisted is None:
@@ -157,11 +145,8 @@ def times_in_play(
     num_clusters: int,
     num_items: int,
 ) -> tuple[Array, Array]:
-    """Σ δ_ℓik Z_ℓi: sum of the waiting times of the stages where each item was in play.
-
-    :param times: Z, 0 at stages that are not informative, (T, entries).
-    :return: the sums by item, (C, n), and the sum of all waiting times, (C,).
-    """
+    """Σ δ_ℓik Z_ℓi by item, (C, n), and Σ Z by cluster, (C,), of waiting times, (T, entries)."""
+    # Times are 0 at stages that are not informative.
     items = at_rows(choices.orderings.T, rows, 1)
     columns = jnp.where(items >= 0, items, num_items)
     suffix = _suffix_sums(times)
@@ -252,11 +237,8 @@ def set_mass_pairs(weights: Array, pool: Array | None) -> Pair:
 
 
 def cells_if_tabled(choices: Choices, num_items: int) -> Array | None:
-    """The set in play and the item chosen, encoded as one number, (T, rows).
-
-    :return: None if a table of all sets and items would not pay off. Stages that are not
-        informative get the number after the last cell.
-    """
+    """The set in play and the item chosen, as one number, (T, rows), or None if it is no gain."""
+    # Stages that are not informative get the number after the last cell.
     num_cells = num_items * 2**num_items
     if num_items > _MOST_TABLED or num_cells > choices.orderings.size:
         return None
@@ -265,10 +247,7 @@ def cells_if_tabled(choices: Choices, num_items: int) -> Array | None:
 
 
 def counts_of_cells(cells: Array, amounts: Array, num_items: int) -> tuple[Array, Array]:
-    """How often each item was chosen, (n,), and each set was in play, (2^n,).
-
-    :param amounts: how much each row counts, (rows,).
-    """
+    """How often each item was chosen, (n,), and each set in play, (2^n,), given amounts of rows."""
     zeros = jnp.zeros(num_items * 2**num_items, amounts.dtype)
     counts = scatter_add(zeros, cells, jnp.broadcast_to(amounts, cells.shape))
     counts = counts.reshape(-1, num_items)
@@ -278,14 +257,9 @@ def counts_of_cells(cells: Array, amounts: Array, num_items: int) -> tuple[Array
 def log_choice_row_likelihoods(
     choices: Choices, weights: Array, pool: Array | None, cells: Array | None
 ) -> Array:
-    """Log probability of every row in one cluster, (rows,), eq. (1); it has a gradient.
-
-    Stages are added in a loop, because XLA on CPUs does not vectorise the terms of a sum over an
-    axis.
-
-    :param weights: (n,); they and the pool, (), sum to 1.
-    :param cells: from :func:`cells_if_tabled`.
-    """
+    """Log probability of every row in one cluster, (rows,), eq. (1); it has a gradient."""
+    # Stages are added in a loop, because XLA on CPUs does not vectorise the terms of a sum over an
+    # axis. The weights, (n,), and the pool, (), sum to 1.
     num_rows, num_stages = choices.orderings.shape
     tiny = jnp.finfo(weights.dtype).tiny
     unroll = min(num_stages, _UNROLLED_STAGES)
@@ -328,11 +302,9 @@ def log_choice_row_likelihoods(
 
 @jax.custom_jvp
 def split_exponent(x: Array) -> tuple[Array, Array]:
-    """Write positive numbers as m 2^e with 1 ≤ m < 2, where e is a float; 0 gives m = 0.
-
-    The log of a long product then takes one logarithm, where a sum of logs takes one for each
-    factor, which costs several times as much. Numbers below the least normal one count as that.
-    """
+    """Write positive numbers as m 2^e with 1 ≤ m < 2, where e is a float; 0 gives m = 0."""
+    # The log of a long product then takes one logarithm, not one for each factor, which costs
+    # several times as much. Numbers below the least normal one count as that.
     info = jnp.finfo(x.dtype)
     integers = jnp.int32 if info.bits == 32 else jnp.int64
     bits = jax.lax.bitcast_convert_type(jnp.maximum(x, info.tiny), integers)
@@ -372,13 +344,9 @@ def can_be_designed(num_rows: int, num_items: int) -> bool:
 
 
 def design_if_small(choices: Choices, num_items: int, dtype: DTypeLike) -> Array | None:
-    """For each row, how often it chose each item and, with a minus sign, met each set in play.
-
-    The log likelihoods are this matrix times the logarithms of the weights and of the masses. For
-    few rows and items it is the fastest form, also of the gradient.
-
-    :return: (rows, n + 2^n), or None if that is large.
-    """
+    """For each row, how often it chose each item and, with a minus sign, met each set in play."""
+    # The log likelihoods are this matrix, (rows, n + 2^n), times the logarithms of weights and
+    # masses. For few rows and items it is the fastest form, also of the gradient; else None.
     num_rows = choices.orderings.shape[0]
     if not can_be_designed(num_rows, num_items):
         return None
@@ -391,10 +359,8 @@ def design_if_small(choices: Choices, num_items: int, dtype: DTypeLike) -> Array
 
 
 def log_designed_likelihoods(design: Array, weights: Array, pool: Array) -> Array:
-    """Log probability of every row in one cluster, (rows,), by :func:`design_if_small`.
-
-    :param weights: (n,); they and the **pool**, (), 0 if there is none, need not sum to 1.
-    """
+    """Log probability of every row in one cluster, (rows,), by :func:`design_if_small`."""
+    # The weights, (n,), and the pool, (), 0 if there is none, need not sum to 1.
     masses = set_masses(weights[None], pool[None])[0]
     possible = weights > 0
     log_weights = jnp.where(possible, jnp.log(jnp.where(possible, weights, 1.0)), -1e30)
@@ -404,10 +370,7 @@ def log_designed_likelihoods(design: Array, weights: Array, pool: Array) -> Arra
 def log_choice_likelihoods(
     choices: Choices, weights: Array, pool: Array | None, num_active: Array
 ) -> Array:
-    """Log probability of every row in every active cluster, (C, rows), eq. (1).
-
-    :param num_active: clusters with this index or a higher one are skipped and get -inf.
-    """
+    """Log probability of every row in every active cluster, (C, rows), eq. (1); of others -inf."""
     num_clusters, num_items = weights.shape
     cells = cells_if_tabled(choices, num_items)
 

@@ -13,11 +13,7 @@ _FEW_ITEMS = 32  # up to so many items, n² comparisons cost less than a sort
 
 
 def inverse_ordering(ordering: Array) -> Array:
-    """Places of the items in a full ordering, shape ``(…, n)`` to ``(…, n)``.
-
-    ``inverse_ordering(sigma)[..., i]`` is the 0-based place of item ``i``; the inverse of the
-    inverse is the ordering itself.
-    """
+    """Places of the items in a full ordering, shape ``(…, n)`` to ``(…, n)``, and the reverse."""
     num_items = ordering.shape[-1]
     if num_items > _FEW_ITEMS:
         return jnp.argsort(ordering, axis=-1).astype(jnp.int32)
@@ -33,15 +29,9 @@ def max_codes(num_items: int, num_stages: int) -> Array:
 
 
 def codes_from_places(listed_places: Array, listed: Array) -> Array:
-    """Stage codes of lists, given the places of their items in the center.
-
-    Equation (1) of Meilă & Chen (2010): one less than the rank of the j-th item in the center
-    after the items listed before it are struck out.
-
-    :param listed_places: place in the center of each listed item, shape ``(…, T)``.
-    :param listed: whether the stage lists an item, shape ``(…, T)``.
-    :return: codes, int32, shape ``(…, T)``; 0 where nothing is listed.
-    """
+    """Stage codes of lists, ``(…, T)`` int32, given the places of their items in the center."""
+    # Equation (1) of Meilă & Chen (2010): one less than the rank of the j-th item in the center
+    # after the items listed before it are struck out; 0 where nothing is listed.
     num_stages = listed_places.shape[-1]
     earlier = jnp.arange(num_stages)[:, None] > jnp.arange(num_stages)
     ahead = listed_places[..., None, :] < listed_places[..., :, None]
@@ -50,13 +40,7 @@ def codes_from_places(listed_places: Array, listed: Array) -> Array:
 
 
 def stage_codes(orderings: Array, center_places: Array) -> Array:
-    """Stage codes ``s_j(π | σ)`` of padded orderings.
-
-    :param orderings: shape ``(…, T)``, padded with -1.
-    :param center_places: :func:`inverse_ordering` of the centers, shape ``(…, n)``; leading
-        axes broadcast against those of ``orderings``.
-    :return: int32 codes, shape ``(…, T)``; 0 on padding.
-    """
+    """Stage codes ``s_j(π | σ)`` of padded orderings, (…, T), by the inverses of the centers."""
     listed = orderings >= 0
     batch = jnp.broadcast_shapes(orderings.shape[:-1], center_places.shape[:-1])
     items = jnp.broadcast_to(jnp.maximum(orderings, 0), (*batch, orderings.shape[-1]))
@@ -65,12 +49,7 @@ def stage_codes(orderings: Array, center_places: Array) -> Array:
 
 
 def ordering_from_codes(codes: Array, center: Array) -> Array:
-    """The list whose stage codes with respect to ``center`` are ``codes``.
-
-    :param codes: shape ``(…, T)``, ``T <= n``, each within ``0..n-1-j``.
-    :param center: shape ``(…, n)``.
-    :return: items, best first, shape ``(…, T)``.
-    """
+    """The list, ``(…, T)``, whose stage codes with respect to ``center`` are ``codes``."""
     batch = jnp.broadcast_shapes(codes.shape[:-1], center.shape[:-1])
     codes = jnp.broadcast_to(codes, (*batch, codes.shape[-1]))
     center = jnp.broadcast_to(center, (*batch, center.shape[-1]))
@@ -91,16 +70,9 @@ def ordering_from_codes(codes: Array, center: Array) -> Array:
 
 
 def center_from_codes(codes: Array, ordering: Array, fill: Array) -> Array:
-    """Places of the items in a center for which a list has the given codes (Lemma 7, Sample-σ-N1).
-
-    The j-th listed item goes to the ``(code_j + 1)``-th place that is still free. The unlisted
-    items fill the remaining places in the order of ``fill``.
-
-    :param codes: shape ``(T,)``; entries at padding are ignored.
-    :param ordering: the padded list, shape ``(T,)``.
-    :param fill: any ordering of all items, shape ``(n,)``; if it is uniform, so is the tail.
-    :return: place of each item, shape ``(n,)``.
-    """
+    """Places of items in a center for which a list has the given codes (Lemma 7, Sample-σ-N1)."""
+    # The j-th listed item goes to the (code_j + 1)-th place that is still free. The unlisted items
+    # fill the remaining places in the order of ``fill``; if that is uniform, so is the tail.
     num_items = fill.shape[-1]
 
     def place_item(carry: tuple[Array, Array], stage: tuple[Array, Array]) -> tuple:

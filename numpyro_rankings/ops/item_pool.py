@@ -11,10 +11,6 @@ class Pool:
 
     The others are the atoms of a (generalised) gamma process with inverse scale e^``log_rate``.
     Each race adds its duration to the inverse scale.
-
-    :param log_weights: log weights of the known items, (K,).
-    :param alpha: concentration of the process.
-    :param sigma: its index; 0 is the gamma process.
     """
 
     def __init__(
@@ -24,11 +20,8 @@ class Pool:
         self.alpha, self.log_rate, self.sigma = float(alpha), float(log_rate), float(sigma)
 
     def draw_list(self, rng: np.random.Generator, length: int) -> list[int]:
-        """Run one race and return the first ``length`` items; new items get the next indices.
-
-        Times are kept as logarithms: with a small α the weights span hundreds of orders of
-        magnitude.
-        """
+        """Run one race and return the first ``length`` items; new items get the next indices."""
+        # Times are logarithms: with a small α weights span hundreds of orders of magnitude.
         log_times = np.log(rng.exponential(size=len(self.log_weights))) - self.log_weights
         first = np.sort(log_times)[:length]
         new_times: list[float] = []
@@ -61,12 +54,7 @@ class Pool:
 def seat_tokens(
     rng: np.random.Generator, tables: list[int], number: int, alpha: float
 ) -> np.ndarray:
-    """Seat ``number`` more tokens as in a Chinese restaurant.
-
-    :param tables: number of tokens at each table; updated in place.
-    :param alpha: weight of a new table.
-    :return: number of new tokens at each table.
-    """
+    """Seat more tokens as in a Chinese restaurant, in place; return the new ones by table."""
     table_of = np.repeat(np.arange(len(tables)), tables).tolist()
     there = np.arange(len(table_of), len(table_of) + number)
     # each joins the table of a token already seated, or with weight α opens a new one

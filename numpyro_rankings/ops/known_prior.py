@@ -17,10 +17,7 @@ _HALVINGS = 60
 
 
 class KnownPrior:
-    """The density of each entry.
-
-    :param a: positive, and **b**, at least 1, numbers or arrays; **m**, the largest code, (T,).
-    """
+    """The density of each entry, for positive a, b of at least 1 and the largest codes m."""
 
     def __init__(self, a: np.ndarray, b: np.ndarray, m: np.ndarray) -> None:
         self._a, self._b, self._m = np.broadcast_arrays(*(np.asarray(x, float) for x in (a, b, m)))

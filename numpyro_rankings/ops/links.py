@@ -22,14 +22,9 @@ def check_neighbors(neighbors: np.ndarray, size: int) -> None:
 
 
 def representatives(links: Array) -> Array:
-    """One point that represents the connected component of each point, (…, N).
-
-    Each point has one link, so a chain leads from it into the only cycle of its component. The
-    representative is the lowest point of that cycle. Chains are followed by doubling, in log N
-    steps.
-
-    :param links: the point to which each point links, possibly itself, (…, N).
-    """
+    """One point that represents the connected component of each point, (…, N)."""
+    # Each point has one link, so a chain leads from it into the only cycle of its component;
+    # the lowest point there is taken. Chains are followed by doubling, in log N steps.
     size = links.shape[-1]
     start = links.astype(jnp.int32)
 

@@ -14,12 +14,10 @@ def keys_of_loop(key: Array, number: int) -> Array:
 
 @jax.custom_batching.custom_vmap
 def shared_bound(bound: Array) -> Array:
-    """Return the bound; under ``vmap``, the largest bound of the batch, shared by all members.
-
-    With a bound of its own for each chain, a loop is compiled to one that selects, in every pass
-    and for every chain, between the new and the old value of everything it carries. With a shared
-    bound it stays a plain loop. Passes beyond a chain's own bound must have no effect.
-    """
+    """Return the bound; under ``vmap``, the largest bound of the batch, shared by all members."""
+    # With a bound of its own for each chain, a loop is compiled to one that selects, in every pass
+    # and for every chain, between the new and the old value of everything it carries. With a shared
+    # bound it stays a plain loop. Passes beyond a chain's own bound must have no effect.
     return bound
 
 
@@ -31,11 +29,8 @@ def _(axis_size: int, in_batched: list[bool], bound: Array) -> tuple[Array, bool
 def computed_if(
     condition: Array, compute: Callable[..., Array], args: tuple, otherwise: Array
 ) -> Array:
-    """Return ``compute(*args)`` if the condition holds, else ``otherwise``.
-
-    Under ``vmap``, :func:`jax.lax.cond` becomes a selection, for which both are always computed.
-    This computes the former only if the condition holds for any member of the batch.
-    """
+    """Return ``compute(*args)`` if the condition holds for any of a batch, else ``otherwise``."""
+    # Under ``vmap``, :func:`jax.lax.cond` would become a selection that always computes both.
 
     @jax.custom_batching.custom_vmap
     def choose(condition: Array, args: tuple, otherwise: Array) -> Array:

@@ -18,11 +18,7 @@ _MOST_ITEMS = 1000  # the first ones of a consensus, that are compared with one 
 
 
 def as_orderings(orderings: ArrayLike) -> np.ndarray:
-    """Check draws of a full ordering, and return them as (D, n).
-
-    :param orderings: permutations of 0..n-1, shape ``(D, n)`` or ``(chains, draws, n)``.
-    :raises ValueError: if they are anything else, or if there are none.
-    """
+    """Check draws of a full ordering, (D, n) or (chains, draws, n), and return them as (D, n)."""
     refuse_masked("orderings", orderings)
     found = np.asarray(orderings)
     if found.ndim not in (2, 3) or found.size == 0 or found.dtype.kind not in "iu":
@@ -140,14 +136,10 @@ def map_consensus(orderings: ArrayLike) -> tuple[np.ndarray, float]:
 
 
 class Wants(NamedTuple):
-    """What the members of a group want, as :func:`wants_of_members` finds it.
+    """What the members of a group want, as :func:`wants_of_members` finds it."""
 
-    - **levels** - indices of the items, level by level, best first.
-    - **clear_pairs** - two items of one level of which the first is before the second.
-    """
-
-    levels: list[np.ndarray]
-    clear_pairs: list[tuple[int, int]]
+    levels: list[np.ndarray]  # indices of the items, level by level, best first
+    clear_pairs: list[tuple[int, int]]  # items of one level, the first before the second
 
     def named(
         self, names: Sequence[str]
@@ -167,7 +159,6 @@ def wants_of_members(above: np.ndarray, consensus: np.ndarray) -> Wants:
 
     :param above: how many members put the item of the row above that of the column, (m, m), for the
         first m items of the consensus. Further items are in the last level.
-    :param consensus: an ordering, whose order the items of a level have.
     """
     first = consensus[: len(above)]
     shares = (above + 1) / (above + above.T + 2)
@@ -203,15 +194,9 @@ def levels_of_shares(shares: np.ndarray, least: float = BEFORE_FROM) -> list[np.
 def clear_pairs(
     shares: np.ndarray, levels: Sequence[np.ndarray], least: float = BEFORE_FROM
 ) -> list[tuple[int, int]]:
-    """Return the pairs of items within a level of which one is before the other all the same.
-
-    Of a level with more than 60 items only the first 60 are compared.
-
-    :param shares: how often the item of the row is above that of the column, (m, m).
-    :param levels: the items of each level, such as those of :func:`levels_of_shares`.
-    :param least: share from which it is before it.
-    :return: the item above and the one below, the clearest pair of each level first.
-    """
+    """Return the pairs of items within a level of which one is before the other all the same."""
+    # Of a level with more than 60 items only the first 60 are compared. The item above is first,
+    # and so is the clearest pair of each level.
     found = []
     for level in levels:
         items = level[:COMPARED]
@@ -223,24 +208,15 @@ def clear_pairs(
 
 
 def majorities(above: np.ndarray) -> float:
-    """Return by how much the larger part of those who order two items exceeds the smaller one.
-
-    It is a share of both parts, summed over all pairs: 0 if each pair is as often in one order as
-    in the other, and 1 if all who order a pair agree on it.
-
-    :param above: how many put the item of the row above that of the column, (m, m).
-    """
+    """Return by how much the larger part of those who order two items exceeds the smaller one."""
+    # It is a share of both parts, summed over all pairs: 0 if each pair is as often in one order as
+    # in the other, and 1 if all who order a pair agree on it.
     return float(np.abs(above - above.T).sum() / max((above + above.T).sum(), 1e-12))
 
 
 def times_above(rankings: Rankings, amounts: np.ndarray, consensus: np.ndarray) -> np.ndarray:
-    """Return how many of some rankings put an item above another, (m, m).
-
-    An item that is listed is above one that is not, unless that was not offered.
-
-    :param amounts: how many rankings of each row, (rows,).
-    :param consensus: the items to compare, of which the first 1000 are.
-    """
+    """Return how many of some rankings put an item above another, (m, m), for the first 1000."""
+    # An item that is listed is above one that is not, unless that was not offered.
     items = consensus[:_MOST_ITEMS]
     (rows,) = np.nonzero(amounts > 0)
     number, amounts = len(items), amounts[rows]

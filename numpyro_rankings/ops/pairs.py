@@ -72,10 +72,7 @@ def sum_pairs(pairs: Pair) -> Pair:
 
 
 def sum_as_pair(terms: Sequence[Array]) -> Pair:
-    """Sum of all entries of all arrays, as a pair.
-
-    :param terms: arrays of one shape; some may have further axes before it.
-    """
+    """Sum of all entries of all arrays, as a pair; some may have further leading axes."""
     shape = min((x.shape for x in terms), key=len)
     # flat arrays would have to be collected from all devices, where rows are split over several
     every = jnp.concatenate([x.reshape(-1, *shape) for x in terms])
@@ -83,10 +80,7 @@ def sum_as_pair(terms: Sequence[Array]) -> Pair:
 
 
 def exact_products(counts: Array, x: Array, largest: int = 2**31 - 1) -> list[Array]:
-    """Terms whose sum is ``counts * x``, none of them rounded.
-
-    :param counts: whole numbers from 0 to **largest**.
-    """
+    """Terms whose sum is ``counts * x``, none of them rounded; counts are from 0 to **largest**."""
     if x.dtype != jnp.float32:
         return [counts * x]
     high = jax.lax.bitcast_convert_type(
@@ -100,10 +94,8 @@ def exact_products(counts: Array, x: Array, largest: int = 2**31 - 1) -> list[Ar
 
 
 def log_as_pair(x: Array, rest: Array | float = 0.0) -> Pair:
-    """log(x + rest) for x of at least 10^-31, with an absolute error of about 10^-9.
-
-    Below, differences of float32 numbers are flushed to 0; the error is then at most 1/128.
-    """
+    """log(x + rest) for x of at least 10^-31, with an absolute error of about 10^-9."""
+    # Below, differences of float32 numbers are flushed to 0; the error is then at most 1/128.
     if x.dtype != jnp.float32:
         return jnp.log(x), rest / x
     bits = jax.lax.bitcast_convert_type(x, jnp.int32)

@@ -26,28 +26,19 @@ class RootMeasure(NamedTuple):
 
 
 class ClusterShares(NamedTuple):
-    """The measures :math:`G_j` of the clusters, normalised.
+    """The measures :math:`G_j` of the clusters, normalised."""
 
-    - **weights** - weights of the listed items, (C, K); together with **unseen**, (C,), their sum
-      is 1.
-    - **total** - the total mass of each measure before it was normalised, (C,).
-    """
-
-    weights: Array
-    unseen: Array
-    total: Array
+    weights: Array  # of the listed items, (C, K); their sum with the unseen ones is 1
+    unseen: Array  # (C,)
+    total: Array  # total mass of each measure before it was normalised, (C,)
 
 
 def log_gamma_process(
     weights: Array, unseen: Array, total: Array | None, alpha: Array, tau: Any, sigma: float
 ) -> Array:
-    """Log density of the weights of the listed items and of all others together.
-
-    The density is stated in :func:`~numpyro_rankings.models.gamma_process_plackett_luce`.
-
-    :param weights: (K,), normalised together with **unseen**, ().
-    :param total: the sum of all weights before they were normalised; None for σ = 0.
-    """
+    """Log density of the weights of the listed items, (K,), and of all others together."""
+    # It is stated in :func:`~numpyro_rankings.models.gamma_process_plackett_luce`. The total is the
+    # sum of all weights before they were normalised; None for σ = 0.
     # an item that no ranking lists has no atom; this can occur only under jit
     has_atom = weights > 0
     number = has_atom.sum()
@@ -69,14 +60,7 @@ def log_tempered_stable(log_mass: Array, alpha: Array, tau: Any, sigma: float) -
 
 
 def log_atoms(weights: Array, root: Array, phi: Array, tau: Any) -> Array:
-    """log p(w_jk | w_0k), eq. (25), summed over u_jk.
-
-    A weight of 0 has positive probability; for it the result is the log of that probability.
-
-    :param weights: (C, K).
-    :param root: (K,).
-    :return: (C, K).
-    """
+    """log p(w_jk | w_0k), eq. (25), summed over u_jk, (C, K); log of a probability at 0."""
     positive = weights > 0
     w = jnp.where(positive, weights, 1.0)
     rate = tau + phi
@@ -88,12 +72,7 @@ def log_atoms(weights: Array, root: Array, phi: Array, tau: Any) -> Array:
 
 
 def log_unseen(weights: Array, root: Array, alpha: Array, phi: Array, tau: Any) -> Array:
-    """log p(w_j* | w_0*), eq. (26), summed over u_j*.
-
-    :param weights: (C,).
-    :param root: ().
-    :return: (C,).
-    """
+    """log p(w_j* | w_0*), eq. (26), summed over u_j*, (C,)."""
     rate = tau + phi
     x = 2.0 * jnp.sqrt(weights) * jnp.sqrt(phi * root * rate)
     log_density = log_bessel_ie(alpha - 1.0, x) + 0.5 * (alpha + 1.0) * jnp.log(rate)
@@ -102,19 +81,9 @@ def log_unseen(weights: Array, root: Array, alpha: Array, phi: Array, tau: Any) 
 
 
 def log_pitt_walker(
-    root: RootMeasure,
-    clusters: ClusterShares,
-    occupied: Array,
-    alpha: Array,
-    phi: Array,
-    tau: Any,
+    root: RootMeasure, clusters: ClusterShares, occupied: Array, alpha: Array, phi: Array, tau: Any
 ) -> Array:
-    """Log density of the root and of the occupied clusters.
-
-    The density is that of :func:`~numpyro_rankings.models.dp_plackett_luce`.
-
-    :param occupied: whether each cluster counts, (C,) bool.
-    """
+    """Log density of the root and of the occupied clusters, that of ``dp_plackett_luce``."""
     number = root.weights.shape[0]
     # the atoms of the root gamma process, and its unseen mass
     log_density = number * jnp.log(alpha) - jnp.sum(jnp.log(root.weights))

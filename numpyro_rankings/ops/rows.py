@@ -9,9 +9,5 @@ from jax import Array
 
 
 def at_rows(values: Array, rows: Array | None, axis: int = 0) -> Array:
-    """Return the entries of some rows.
-
-    :param rows: indices, (entries,), or None for all rows in order.
-    :param axis: the axis of the rows.
-    """
+    """Return the entries of some rows, or of all in order if there are no indices."""
     return values if rows is None else jnp.take(values, rows, axis=axis, mode="clip")

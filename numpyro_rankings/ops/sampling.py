@@ -56,10 +56,7 @@ def _as_normal(bits: Array, dtype: DTypeLike) -> Array:
 def draw_together(
     sampler: Callable[[Array, tuple[int, ...]], Array], key: Array, *shapes: tuple[int, ...]
 ) -> list[Array]:
-    """Draw arrays of several shapes in one call of the generator, which takes long to compile.
-
-    :param sampler: such as ``random.uniform``.
-    """
+    """Draw arrays of several shapes in one call of the generator, which takes long to compile."""
     sizes = [math.prod(shape) for shape in shapes]
     drawn = sampler(key, (sum(sizes),))
     ends = list(accumulate(sizes))[:-1]
@@ -73,22 +70,12 @@ def sample_uniform(key: Array, shape: tuple[int, ...]) -> Array:
 
 
 def sample_concentration(key: Array, a: ArrayLike, b: ArrayLike, m: ArrayLike) -> Array:
-    r"""Exact draws of a concentration from its conditional given center and rankings,
-
-    .. math::  p(\theta) \propto e^{-a\theta}\psi_m(\theta)^{1-b}, \qquad \theta \ge 0,
-
-    whose normaliser is equation (14) of [1]; Lemma 4 of [1] gives it for infinite ``m``.
-    The density is log-concave, so the rejection method of [2] applies. Two tangents touch the log
-    density where it is about 1 below its maximum. The envelope is flat around the mode and
-    exponential beyond the points where these tangents reach the maximum. At least 0.63 of the draws
-    are accepted.
-
-    :param key: PRNG key.
-    :param a: :math:`\nu r + S > 0`, prior and data codes.
-    :param b: :math:`\nu + N + 1 \ge 1`, prior and data counts.
-    :param m: largest code; with ``m = 0``, or ``b = 1``, the draw is Exponential(a).
-    :return: draws of the broadcast shape of ``a``, ``b`` and ``m``.
-    """
+    """Exact draws of a concentration given center and rankings: p(θ) ∝ exp(-aθ) ψ_m(θ)^(1-b)."""
+    # Here a = ν r + S > 0 and b = ν + N + 1 ≥ 1; with m = 0, or b = 1, it is Exponential(a). The
+    # normaliser is equation (14) of [1]; Lemma 4 of [1] gives it for infinite m. The density is
+    # log-concave, so the rejection method of [2] applies. Two tangents touch the log density where
+    # it is about 1 below its maximum. The envelope is flat around the mode and exponential beyond
+    # the points where these tangents reach the maximum. At least 0.63 of the draws are accepted.
     a, b, m = jnp.broadcast_arrays(*as_floats(a, b, m))
     # Flat arrays compile and run faster than those with a short last axis.
     flat = a.ravel(), b.ravel(), m.ravel()
@@ -103,24 +90,18 @@ DROP_OF_ENVELOPE = 1.0
 
 
 class Envelope(NamedTuple):
-    """Above a log-concave density: flat around its **mode**, and exponential on either side.
-
-    - **right**, **left** - how far the flat part reaches.
-    - **right_tail**, **left_tail** - mean lengths of the exponential parts.
-    """
+    """Above a log-concave density: flat around its mode, and exponential on either side."""
 
     mode: Array
-    right: Array
+    right: Array  # how far the flat part reaches, as left
     left: Array
-    right_tail: Array
+    right_tail: Array  # mean length of the exponential part, as left_tail
     left_tail: Array
 
 
 def envelope_through(mode: Any, point: Fall, numpy: Any = jnp) -> Envelope:
-    """Return the envelope whose tails are the tangents at two points, one on either side.
-
-    :param numpy: the module that computes, ``numpy`` or ``jax.numpy``.
-    """
+    """Return the envelope whose tails are the tangents at two points, one on either side."""
+    # It is computed by NumPy or by ``jax.numpy``.
     scale = 1.0 / numpy.maximum(point.slope, 1e-30)
     # distances at which the tangents reach the height of the mode
     right, left = numpy.clip(point.distance - point.drop * scale, 0.0, point.distance)
@@ -131,10 +112,7 @@ def envelope_through(mode: Any, point: Fall, numpy: Any = jnp) -> Envelope:
 
 
 def draw_in_envelope(key: Array, envelope: Envelope, a: Array, b: Array, m: Array) -> Array:
-    """Draw concentrations as :func:`sample_concentration` by rejection from an envelope.
-
-    :param a: (k,), and so are **b**, **m** and the parts of the envelope.
-    """
+    """Draw concentrations, (k,), as :func:`sample_concentration` by rejection from an envelope."""
     dtype = a.dtype
     mode, right, left, right_tail, left_tail = envelope
     total = left + right + left_tail + right_tail
@@ -172,16 +150,10 @@ def draw_in_envelope(key: Array, envelope: Envelope, a: Array, b: Array, m: Arra
 
 
 def sample_log_gamma(key: Array, a: ArrayLike) -> Array:
-    r"""Exact draws of the logarithm of a Gamma(a, 1) variable, for small and large ``a``.
-
-    This is the method of [4] on the whole array at once, several times as fast as
-    ``random.loggamma``, which runs a loop for each entry. For ``a < 1`` the draw is one with
-    ``a + 1`` multiplied by :math:`U^{1/a}`.
-
-    :param key: PRNG key.
-    :param a: shape parameter, greater than 0.
-    :return: draws of the shape of ``a``.
-    """
+    """Exact draws of the logarithm of a Gamma(a, 1) variable, for small and large ``a``."""
+    # This is the method of [4] on the whole array at once, several times as fast as
+    # ``random.loggamma``, which runs a loop for each entry. For a < 1 the draw is one with a + 1
+    # multiplied by U^(1/a).
     (a,) = as_floats(a)
     shape, dtype = a.shape, a.dtype
     a = a.ravel()
@@ -218,18 +190,11 @@ def sample_log_gamma(key: Array, a: ArrayLike) -> Array:
 
 
 def sample_atom_counts(key: Array, x: ArrayLike, n: ArrayLike) -> Array:
-    r"""Exact draws of a count u with probability ∝ :math:`\frac{x^u}{u!} \frac{Γ(u+n)}{Γ(u)}`.
-
-    With n = 0 the distribution is Poisson(x); with n > 0 the count is at least 1. The probabilities
-    are log-concave, so the rejection method of [2] applies. The envelope is flat around the mode
-    and geometric beyond two counts, one on either side of it, where the log probability has fallen
-    by about 1.
-
-    :param key: PRNG key.
-    :param x: positive.
-    :param n: a whole number, 0 or more.
-    :return: draws of the broadcast shape of ``x`` and ``n``, whole numbers as floats.
-    """
+    """Exact draws of a count u with probability ∝ x^u/u! Γ(u+n)/Γ(u), as floats."""
+    # With n = 0 it is Poisson(x); with n > 0 the count is at least 1. The probabilities are
+    # log-concave, so the rejection method of [2] applies. The envelope is flat around the mode and
+    # geometric beyond two counts, one on either side of it, where the log probability has fallen by
+    # about 1.
     x, n = jnp.broadcast_arrays(*as_floats(x, n))
     shape, dtype = x.shape, x.dtype
     x, n = jnp.maximum(x.ravel(), 1e-30), n.ravel()
@@ -300,15 +265,7 @@ def sample_atom_counts(key: Array, x: ArrayLike, n: ArrayLike) -> Array:
 
 
 def sample_truncated_geometric(key: Array, theta: ArrayLike, m: ArrayLike) -> Array:
-    r"""Exact draws of a code ``k = 0..m`` with probability :math:`e^{-k\theta}/\psi_m(\theta)`.
-
-    They are drawn by inversion; at ``theta = 0`` codes are uniform.
-
-    :param key: PRNG key.
-    :param theta: concentration, at least 0.
-    :param m: largest code.
-    :return: int32 draws of the broadcast shape of ``theta`` and ``m``.
-    """
+    """Exact draws of a code k = 0..m with probability exp(-kθ)/ψ_m(θ), uniform for θ = 0."""
     theta, m = jnp.broadcast_arrays(*as_floats(theta, m))
     theta = jnp.maximum(theta, 1e-25)
     scaled = (m + 1.0) * theta
@@ -331,21 +288,18 @@ def slice_sample(
     num_steps: int = 16,
     lower: ArrayLike = 0.0,
 ) -> Array:
-    r"""Update each entry of an array of independent coordinates by slice sampling.
+    """Update each entry of an array of independent coordinates by slice sampling.
 
     Stepping out and shrinkage, figures 3 and 5 of [3]. The level of the slice is relative to the
     current point, so only differences of the log density are needed, which can be made safe for
     float32. The update leaves each density invariant for any ``width`` and ``num_steps``.
 
-    :param key: PRNG key.
-    :param x: current points, at least ``lower``.
     :param log_density_difference: maps ``(x, delta)`` to the log density at ``x + delta`` less
         that at ``x``, elementwise. It is only called with ``x + delta`` at least ``lower``.
     :param width: initial width of the interval, a typical width of the slice; may be an array.
         Wider gaps in the support are not crossed.
     :param num_steps: largest width of the interval, in units of ``width``; at most 255.
     :param lower: lower end of the support.
-    :return: new points, of the shape of ``x``.
     """
     x = jnp.asarray(x)
     width = jnp.broadcast_to(jnp.asarray(width, x.dtype), x.shape)

@@ -49,12 +49,7 @@ def _log_a_at_zero(sigma: Array) -> Array:
 
 
 def log_stable_density(log_x: ArrayLike, sigma: ArrayLike) -> Array:
-    r"""Log of :math:`f_σ(x)`, by the trapezoidal rule.
-
-    :param log_x: log x, of any shape.
-    :param sigma: σ, between 0 and 1.
-    :return: of the shape of ``log_x``.
-    """
+    """Log of :math:`f_σ(x)`, by the trapezoidal rule, of the shape of ``log_x``."""
     log_x = jnp.asarray(log_x, float)
     sigma = jnp.asarray(sigma, log_x.dtype)
     nodes = jnp.asarray(_NODES, log_x.dtype)
@@ -71,13 +66,7 @@ def log_stable_density(log_x: ArrayLike, sigma: ArrayLike) -> Array:
 
 
 def sample_tilted_stable(key: Array, sigma: ArrayLike, log_tilt: ArrayLike) -> Array:
-    r"""Exact draw of log x, x from the density ∝ :math:`f_σ(x) e^{-λx}`, by double rejection [1].
-
-    :param key: PRNG key.
-    :param sigma: σ, between 0 and 1.
-    :param log_tilt: log λ, a scalar.
-    :return: log x, a scalar.
-    """
+    """Exact draw of log x, x from the density ∝ :math:`f_σ(x) e^{-λx}`, by double rejection [1]."""
     log_tilt = jnp.asarray(log_tilt, float)
     dtype = log_tilt.dtype
     sigma = jnp.asarray(sigma, dtype)

@@ -20,12 +20,7 @@ _MOST_BLOCKS = 256
 
 
 def sum_by_label(values: Array, labels: Array, num_labels: int) -> Array:
-    """Sum the values along the first axis over equal labels.
-
-    :param values: (entries, …).
-    :param labels: labels from 0 to ``num_labels - 1``, (entries,).
-    :return: (num_labels, …), of the type of the values.
-    """
+    """Sum the values along the first axis over equal labels, (num_labels, …), in their own type."""
     if num_labels == 1:
         return jnp.sum(values, axis=0, keepdims=True, dtype=values.dtype)
     zeros = jnp.zeros((num_labels, *values.shape[1:]), values.dtype)
@@ -33,12 +28,9 @@ def sum_by_label(values: Array, labels: Array, num_labels: int) -> Array:
 
 
 def sum_by_label_in_blocks(values: Array, labels: Array, num_labels: int) -> Array:
-    """:func:`sum_by_label` of many floats: blocks of entries are summed first, then the blocks.
-
-    A running sum of 10^6 numbers in single precision loses up to four digits.
-
-    :param labels: labels from 0 to ``num_labels - 1``; entries with others are not counted.
-    """
+    """:func:`sum_by_label` of many floats: blocks of entries are summed first, then the blocks."""
+    # A running sum of 10^6 numbers in single precision loses up to four digits. Labels out of range
+    # are not counted.
     num_entries = labels.shape[0]
     # the table of sums is at most an eighth of the values
     num_blocks = min(_MOST_BLOCKS, num_entries // (8 * num_labels))
@@ -61,8 +53,5 @@ def count_by_label(labels: Array, num_labels: int) -> Array:
 
 
 def scatter_add(table: Array, indices: Any, values: ArrayLike) -> Array:
-    """``table.at[indices].add(values, mode="drop")``, with the indices hidden from the compiler.
-
-    :param indices: an array or a tuple of arrays.
-    """
+    """``table.at[indices].add(values, mode="drop")``, with the indices hidden from the compiler."""
     return table.at[jax.lax.optimization_barrier(indices)].add(values, mode="drop")

@@ -1,12 +1,16 @@
-"""Search for the best blocs of each number, from all chains and from each alone."""
+"""Search for the best blocs of each number in draws, from all chains and from each alone."""
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from numpyro_rankings.posterior.bloc_data import BlocData
-from numpyro_rankings.posterior.bloc_search import BlocComponents, BlocFit, BlocSearch
+from numpyro_rankings.families.weighted_fit import Parameters
+from numpyro_rankings.posterior.bloc_search import BlocComponents, BlocFit, BlocSearch, normalised
+from numpyro_rankings.posterior.draws import Draws
+from numpyro_rankings.posterior.partitions import variation_of_table
 
 MOST_BLOCS = 8  # that are tried by default
 SAME_KEPT = 0.01  # a start arrives at the best if it keeps this much less at most,
@@ -19,8 +23,92 @@ class NoBlocsError(ValueError):
     """There are no blocs, or not so many."""
 
 
+class DrawnSizes(NamedTuple):
+    """Log density of the rankings, (draws,), and sizes of blocs of all levels, (draws, blocs)."""
+
+    log_density: np.ndarray
+    sizes: np.ndarray
+
+
+class BlocData:
+    """Draws, and the rankings that they describe, as ``read_draws`` of ``blocs`` checks them."""
+
+    def __init__(self, draws: Draws) -> None:
+        rankings, family = draws.rankings, draws.check_family()
+        assert rankings is not None
+        self.draws, self.rankings, self._family = draws, rankings, family
+        # the distinct row of each given row, and of each ranking
+        distinct, self.row_of_given = rankings.merged()
+        self.row_index = self.row_of_given[np.asarray(rankings.row_index)]
+        self.search = BlocSearch(distinct, family)
+        self.counts = self.search.counts
+
+    def choose(self, number: int) -> list[tuple[int, int]]:
+        """Return chains and draws, about so many and at least one of each chain, evenly spaced."""
+        chains, draws = self.draws.num_chains, self.draws.num_draws
+        each = min(-(-number // chains), draws)
+        places = ((np.arange(each) + 0.5) * draws / each).astype(int)
+        return [(chain, int(place)) for chain in range(chains) for place in places]
+
+    def _groups(self, chain: int, draw: int) -> tuple[csr_array, Parameters]:
+        """Return the rankings of each row in each group, (rows, C), and the groups' parameters."""
+        labels = self.draws.samples["assignments"][chain, draw].astype(np.int64)
+        used, labels = np.unique(labels, return_inverse=True)
+        entries = np.ones(len(labels)), (self.row_index, labels)
+        table = csr_array(entries, shape=(len(self.counts), len(used)))
+        names = self._family.parameters
+        sites = {name: self.draws.samples[name][chain, draw][used] for name in names}
+        return table, self.search.model.parameters_of(sites)
+
+    def merge(self, chain: int, draw: int, most: int) -> dict[int, BlocComponents]:
+        """Merge the groups of a draw, and return components by their number, at most **most**."""
+        table, parameters = self._groups(chain, draw)
+        amounts = (self.search.model.cells.of_cells @ table).toarray()
+        return self.search.merge(parameters, amounts, table.sum(0), most)
+
+    def best_of_one(self, merged: list[dict[int, BlocComponents]]) -> BlocFit:
+        """Return the one population that describes the rankings best."""
+        fits = (self.search.climb(x[1]) for x in merged)
+        return self.search.settle(max(fits, key=attrgetter("objective")))
+
+    def belongings(self, chain: int, draw: int) -> tuple[float, np.ndarray, np.ndarray]:
+        """Return what a draw says of the rankings and of its groups.
+
+        :return: the log density of the rankings, the sizes of the groups, (C,), and the expected
+            number of rankings of each row in each group given their parameters, (rows, C).
+        """
+        table, parameters = self._groups(chain, draw)
+        sizes = table.sum(0)
+        log_shares = np.log(sizes / sizes.sum())
+        log_table = self.search.log_table(BlocComponents(log_shares, parameters))
+        log_density, belonging = normalised(log_table)
+        belonging *= self.counts[:, None]
+        return float(np.sum(self.counts * log_density)), sizes, belonging
+
+    def sizes(self, draws: list[tuple[int, int]], fits: list[BlocFit]) -> DrawnSizes:
+        """Return what draws say about blocs.
+
+        The share of a bloc under a draw is the mean probability of the bloc over rankings from the
+        mixture of the draw: of those of each group, the mean over the rankings that were fitted.
+        """
+        memberships = np.concatenate([fit.membership for fit in fits], axis=1)
+        log_density, of_blocs = [], []
+        for draw in draws:
+            value, sizes, belonging = self.belongings(*draw)
+            expected = np.maximum(belonging.sum(0), np.finfo(float).tiny)
+            log_density.append(value)
+            of_blocs.append((sizes / expected) @ np.einsum("rc,rk->ck", belonging, memberships))
+        return DrawnSizes(np.array(log_density), np.array(of_blocs))
+
+    def distance(self, a: np.ndarray, b: np.ndarray) -> float:
+        """Return the variation of information of the rankings, given labels of their rows."""
+        number = int(max(a.max(), b.max())) + 1
+        table = np.bincount(a * number + b, self.counts, number**2).reshape(number, number)
+        return variation_of_table(table)
+
+
 class Arrival(NamedTuple):
-    """Where EM from a start arrives: the log likelihood, and labels of the distinct rows."""
+    """Where EM from a start arrives; the labels are of the distinct rows."""
 
     log_likelihood: float
     labels: np.ndarray
@@ -28,11 +116,9 @@ class Arrival(NamedTuple):
 
 
 class SearchedLevels(NamedTuple):
-    """The best components of each number from 1 on.
+    """The best components of each number from 1 on, and where each start and each chain arrives.
 
-    - **best** - of each number.
-    - **from_starts**, **from_chains** - for each number, where each start and each chain arrives,
-      None if its draw has fewer groups.
+    A start whose draw has fewer groups arrives nowhere: it has None.
     """
 
     best: list[BlocFit]
@@ -51,8 +137,7 @@ def search_levels(
     """Search for the best components of each number.
 
     :param starts: chain and draw of each start, and **merged**, its components by their number.
-    :param one: the best single component.
-    :param gain: in log likelihood, that counts as all.
+    :param one: the best single component, and **gain**, the log likelihood above it that is 100%.
     :param choose_number: returns the number of blocs from the shares of the gain that are kept.
     """
     search = data.search
@@ -76,10 +161,7 @@ def search_levels(
 
 
 def most_groups(merged: list[dict[int, BlocComponents]], num_blocs: int | None) -> int:
-    """Return the largest number of groups that there are.
-
-    :raises NoBlocsError: if there is one group only, or if more blocs are asked for.
-    """
+    """Return the largest number of groups; refuse a single one, and more blocs than groups."""
     top = max(max(of_start) for of_start in merged)
     if top == 1:
         raise NoBlocsError("there are no blocs to find: each draw has one group only")
@@ -105,12 +187,9 @@ def suggested_number(kept: np.ndarray, least_gain: float) -> int:
 
 
 def last_level(best: list[BlocFit], num_blocs: int | None) -> int:
-    """Return the number of blocs of the last level: before it one of them has no members.
+    """Return the largest number up to which all blocs have members.
 
-    Of two equal ones, one has none.
-
-    :param num_blocs: that were asked for, which are a level in any case.
-    :raises NoBlocsError: if one of two has no members, and no number was asked for.
+    Of two equal blocs one has none. A number that is asked for is a level in any case.
     """
     least = 2 if num_blocs is None else max(2, num_blocs)
     for k, fit in enumerate(best[1:], start=2):
@@ -130,21 +209,10 @@ def _kept(fits: list[BlocFit], gain: float) -> np.ndarray:
     return np.array([fit.log_likelihood - fits[0].log_likelihood for fit in fits]) / gain
 
 
-def _objective(fit: BlocFit) -> float:
-    return fit.objective
-
-
-def _log_likelihood(fit: BlocFit | Arrival) -> float:
-    return fit.log_likelihood
-
-
 def _search_from_starts(
     search: BlocSearch, merged: list[dict[int, BlocComponents]], one: BlocFit
 ) -> tuple[list[BlocFit], list[list[Arrival | None]], list[BlocComponents]]:
-    """Return the best components of each number.
-
-    :return: these, where each start arrives, and all components at which one arrives.
-    """
+    """Return the best of each number, where each start arrives, and all components there."""
     pool, best = [], [one]
     from_starts: list[list[Arrival | None]] = [[arrival(one)] * len(merged)]
     top = max(max(of_start) for of_start in merged)
@@ -175,8 +243,8 @@ def search_further(
 ) -> None:
     """Improve the best components of each number, from those of other numbers.
 
-    :param most: number up to which components are exchanged, and those of more are merged.
-    :param finish: makes the last rounds of EM.
+    Up to **most** components are exchanged, and those of more are merged. **finish** makes the last
+    rounds of EM.
     """
     further = search.candidates(pool)
     for k in range(1, len(best)):
@@ -196,16 +264,13 @@ def _search_of_chain(
     best: list[BlocFit],
     most: int,
 ) -> list[Arrival | None]:
-    """Search with the starts of one chain alone, for up to **most** components.
+    """Return the best of each number that the starts of one chain alone lead to.
 
-    What is better than the best of all replaces it there.
-
-    :param starts: the numbers of its starts.
-    :return: the best of each number from 1 on.
+    There is a search for up to **most** components. What is better than the best replaces it.
     """
     search = data.search
     of_chain = [[x for i in starts if (x := level[i]) is not None] for level in from_starts]
-    arrivals = [max(x, key=_log_likelihood) if x else None for x in of_chain]
+    arrivals = [max(x, key=attrgetter("log_likelihood")) if x else None for x in of_chain]
     if data.draws.num_chains == 1:
         pairs = zip(best, arrivals, strict=True)
         return [arrival(fit) if x is not None else None for fit, x in pairs]
@@ -219,7 +284,7 @@ def _search_of_chain(
         known[k] = settle(known[k])
         if data.distance(known[k].membership.argmax(1), best[k].membership.argmax(1)) > _DIFFER:
             known[k] = settle(search.shake(known[k]))
-        best[k] = max(best[k], known[k], key=_objective)
+        best[k] = max(best[k], known[k], key=attrgetter("objective"))
         arrivals[k] = arrival(known[k])
     return arrivals
 
@@ -227,11 +292,7 @@ def _search_of_chain(
 def agreed(
     data: BlocData, best: BlocFit, from_chains: list[Arrival | None], gain: float
 ) -> BlocFit:
-    """Return the components that most chains lead to, of those that keep about as much.
-
-    :param from_chains: the best of each chain.
-    :param gain: what is 100%.
-    """
+    """Return the components that most chains lead to, of those that keep about as much."""
     arrivals = [x for x in from_chains if x is not None]
     least = best.log_likelihood - SAME_KEPT * gain / 2
     options = [arrival(best), *(x for x in arrivals if x.log_likelihood >= least)]
@@ -264,4 +325,4 @@ def never_less(search: BlocSearch, best: list[BlocFit], pool: list[BlocComponent
         further = search.candidates(pool) if further is None else further
         options = [search.climb(start) for start in search.enlarged(fewer, further)]
         options += [next(search.rounds(search.divided(fewer)))]
-        best[k] = max([best[k], *options], key=_log_likelihood)
+        best[k] = max([best[k], *options], key=attrgetter("log_likelihood"))

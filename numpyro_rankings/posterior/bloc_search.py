@@ -34,11 +34,7 @@ _ODDS_CAP = 80.0  # log of the largest ratio of densities, below the limit of fl
 
 
 class BlocComponents(NamedTuple):
-    """Components of a mixture.
-
-    - **log_shares** - (K,).
-    - **parameters** - arrays with a leading axis K, see ``WeightedFit.parameters_of``.
-    """
+    """Components of a mixture; each parameter has a leading axis K, as ``WeightedFit`` has them."""
 
     log_shares: np.ndarray
     parameters: Parameters
@@ -81,9 +77,7 @@ class Candidates(NamedTuple):
 class BlocSearch:
     """Distinct rankings, and how mixtures of them are fitted.
 
-    :param rankings: distinct rows.
-    :param family: of the components.
-    :ivar scale: gain in log likelihood that counts as all, see ``slow``.
+    ``scale`` is the gain in log likelihood that counts as all, see ``slow``.
     """
 
     def __init__(self, rankings: Rankings, family: RankingFamily) -> None:
@@ -108,10 +102,7 @@ class BlocSearch:
         return self.model.cells.of_rows @ log_choices + components.log_shares
 
     def amounts(self, belonging: np.ndarray) -> np.ndarray:
-        """Return how often each component makes each choice, (cells, K).
-
-        :param belonging: number of rankings of each row in each component, (rows, K).
-        """
+        """Return how often each component makes each choice, (cells, K), from (rows, K)."""
         return self.model.cells.of_cells @ belonging
 
     # -- expectation-maximization --------------------------------------------------------------
@@ -119,11 +110,7 @@ class BlocSearch:
     def rounds(
         self, components: BlocComponents, counts: np.ndarray | None = None, thorough: bool = False
     ) -> Iterator[BlocFit]:
-        """Make rounds of EM; none decreases the objective.
-
-        :param counts: rankings of each row, all of them by default.
-        :param thorough: whether each round may take longer, to get further.
-        """
+        """Make rounds of EM, of which none decreases the objective; thorough ones take longer."""
         counts = self.counts if counts is None else counts
         trace: tuple[float, ...] = ()
         while True:
@@ -143,10 +130,7 @@ class BlocSearch:
         return as_components(parameters, belonging.sum(0))
 
     def blurred(self, components: BlocComponents, power: float = _FIRST_POWER) -> BlocComponents:
-        """Make some rounds of EM with powers of the memberships, which increase to almost 1.
-
-        Of many rankings they see a sample.
-        """
+        """Make rounds of EM on a sample, with powers of memberships that increase to almost 1."""
         if self._sample is not None:
             return self._sample.blurred(components, power)
         for turn in range(_BLURRED_ROUNDS):
@@ -207,8 +191,7 @@ class BlocSearch:
     ) -> dict[int, BlocComponents]:
         """Merge groups two by two, each time the pair whose union costs least log likelihood.
 
-        :param amounts: how often each group makes each choice, (cells, C).
-        :param sizes: rankings of each group, (C,).
+        :param amounts: how often each group makes each choice, (cells, C); **sizes** is (C,).
         :return: the components by their number, from C, but at most **most**, down to 1.
         """
         steps = self.model.groups(parameters, amounts, sizes).merge()

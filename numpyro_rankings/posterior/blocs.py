@@ -1,26 +1,24 @@
 """Blocs: the few components that keep most of what a fit with many groups says about rankings."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from numpyro_rankings._system.memory import USABLE, available_memory
-from numpyro_rankings.families import family_of
+from numpyro_rankings.families import RankingFamily, family_of
+from numpyro_rankings.families.base import interval_of
 from numpyro_rankings.families.choice_cells import ChoiceCells, count_cells
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.orderings import wants_of_members
-from numpyro_rankings.posterior.bloc_data import (
-    BlocData,
-    DrawnSizes,
-    read_draws,
-)
 from numpyro_rankings.posterior.bloc_levels import (
     MOST_BLOCS,
     SAME_BLOCS,
     SAME_KEPT,
     Arrival,
+    BlocData,
+    DrawnSizes,
     NoBlocsError,
     SearchedLevels,
     check_gain,
@@ -36,10 +34,8 @@ from numpyro_rankings.rankings import Rankings, check_rankings
 _STARTS = 12  # draws whose groups are merged, in all chains together
 _DRAWS = 40  # draws that intervals are over
 _FIRST = 3  # draws that say at first how large the gain is
-_INTERVAL = (0.05, 0.95)
 MOST_WORK = 1_500_000  # of a search that is made without being asked for, about 20 s of one core
 _LEAST_SECONDS, _SECONDS_OF_MOST = 5.0, 20.0  # of a small search, and of one with so much work
-_PARAMETERS = "concentration", "weights", "unseen_weight"  # of a bloc, None in some likelihoods
 
 
 class Bloc(NamedTuple):
@@ -50,9 +46,7 @@ class Bloc(NamedTuple):
       that belong to it most probably. NaN if there are none.
     - **consensus** - names of the items, best first, and **consensus_ordering**, their indices: the
       center, or the order of the weights.
-    - **concentration** - θ of each stage (T,), of a Mallows model, else None.
-    - **weights** - of the items, (n,), and **unseen_weight** of all that nobody listed, of
-      Plackett–Luce models, else None.
+    - **parameters** - further parameters of its likelihood, by name.
     - **agreement** - 0 if its members rank at random, 1 if all rank alike, as in
       :class:`~numpyro_rankings.posterior.ClusterProfile`.
     - **levels** - the items by what the members want, best first: of those who order an item of
@@ -67,12 +61,25 @@ class Bloc(NamedTuple):
     certainty: float
     consensus: tuple[str, ...]
     consensus_ordering: np.ndarray
-    concentration: np.ndarray | None
-    weights: np.ndarray | None
-    unseen_weight: float | None
+    parameters: Mapping[str, Any]
     agreement: float
     levels: tuple[tuple[str, ...], ...]
     clear_pairs: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def concentration(self) -> np.ndarray | None:
+        """θ of each stage, (T,), of a Mallows model, else None."""
+        return self.parameters.get("concentration")
+
+    @property
+    def weights(self) -> np.ndarray | None:
+        """The weights of the items, (n,), of Plackett–Luce models, else None."""
+        return self.parameters.get("weights")
+
+    @property
+    def unseen_weight(self) -> float | None:
+        """The weight of all items that nobody listed, of a pool of items, else None."""
+        return self.parameters.get("unseen_weight")
 
 
 class BlocLevel(NamedTuple):
@@ -264,6 +271,55 @@ def search_seconds(work: float) -> float:
     return _LEAST_SECONDS + _SECONDS_OF_MOST * work / MOST_WORK
 
 
+def read_draws(source: Any, rankings: Rankings) -> Draws:
+    """Return draws of a mixture, with the rankings of the items that were fitted.
+
+    :raises ValueError: if they are not of a mixture of these rankings, or no kernel draws them.
+    """
+    draws = Draws.of(source)
+    if draws.labels is None and draws.sizes is not None:
+        raise ValueError("the data have no assignments: use include_assignments=True")
+    family = draws.check_family()
+    if draws.labels is None:
+        raise ValueError("the draws are of one population, which has no blocs")
+    if draws.sizes is None:
+        raise ValueError("the draws have no cluster_sizes")
+    _check_shapes(draws, family)
+    draws = draws.with_rankings(rankings)
+    _check_values(draws, family)
+    return draws
+
+
+def _check_shapes(draws: Draws, family: RankingFamily) -> None:
+    """Refuse sites whose numbers of chains, draws or clusters differ."""
+    each, slots = draws.samples["assignments"].shape[:2], (draws.num_slots,)
+    for name in ("assignments", "cluster_sizes", *family.parameters):
+        shape = draws.samples[name].shape
+        expected = each if name == "assignments" else (*each, *slots)
+        ndim = 4 if name in family.axes else 3
+        if len(shape) != ndim or shape[: len(expected)] != expected:
+            raise ValueError(
+                f"{name} must be of as many chains, draws and clusters as the other sites, "
+                f"{(*each, *slots)}; its shape is {shape}"
+            )
+
+
+def _check_values(draws: Draws, family: RankingFamily) -> None:
+    """Refuse values that no kernel draws, of clusters in use; empty slots may hold anything."""
+    flat, slots = draws.flat(), draws.num_slots or 0
+    labels = flat["assignments"]
+    used = np.zeros((len(labels), slots), bool)
+    for of_draw, in_use in zip(labels, used, strict=True):  # all at once would take much memory
+        bad = (of_draw < 0) | (of_draw >= slots)
+        if labels.dtype.kind == "f":
+            bad |= of_draw != np.floor(of_draw)  # NaN too
+        if bad.any():
+            raise ValueError(f"assignments must be from 0 to {slots - 1}, got {of_draw[bad][0]}")
+        in_use[of_draw.astype(np.intp)] = True
+    assert draws.rankings is not None
+    family.check_parameters({name: flat[name][used] for name in family.parameters}, draws.rankings)
+
+
 def _check_fit(draws: Draws) -> None:
     """Refuse a likelihood without a fit, and a search that will not fit into memory."""
     family, rankings, free = draws.check_family(), draws.rankings, available_memory()
@@ -308,7 +364,7 @@ def _level(data: BlocData, drawn: DrawnSizes, searched: SearchedLevels, number: 
     return BlocLevel(
         number=number,
         kept=float(kept),
-        kept_interval=_interval(gain / gains),
+        kept_interval=interval_of(gain / gains),
         blocs=_describe(data, fit, order, sizes),
         parent=flow.argmax(0).astype(np.int32) if number > 1 else np.zeros(1, np.int32),
         flow=flow,
@@ -352,7 +408,7 @@ def _describe(
     components = data.search.model.describe(tuple(x[order] for x in fit.components.parameters))
     above = _times_above(data.search.model.cells, data.search.amounts(belonging))
     blocs = []
-    for k, (ordering, agreement, sites) in enumerate(components):
+    for k, (ordering, agreement, parameters) in enumerate(components):
         members = labels == k
         total = float(data.counts[members].sum())
         wants = wants_of_members(above[k][np.ix_(ordering, ordering)], ordering)
@@ -360,11 +416,11 @@ def _describe(
         blocs.append(
             Bloc(
                 size=float(belonging[:, k].sum()),
-                size_interval=_interval(sizes[:, k]),
+                size_interval=interval_of(sizes[:, k]),
                 certainty=float(belonging[members, k].sum() / total) if total else float("nan"),
                 consensus=tuple(names[i] for i in ordering),
                 consensus_ordering=ordering,
-                **{name: sites.get(name) for name in _PARAMETERS},  # type: ignore[arg-type]
+                parameters=parameters,
                 agreement=agreement,
                 levels=levels,
                 clear_pairs=pairs,
@@ -374,15 +430,7 @@ def _describe(
 
 
 def _times_above(cells: ChoiceCells, amounts: np.ndarray) -> np.ndarray:
-    """Return how many rankings of each component put an item above another, (K, n, n).
-
-    :param amounts: how often each component makes each choice, (cells, K).
-    """
+    """Return how many rankings of each component put an item above another, (K, n, n)."""
     shape = cells.sets.shape[::-1]
     above = [csr_array((x, (cells.items, cells.set_of)), shape) @ cells.sets for x in amounts.T]
     return np.stack(above)
-
-
-def _interval(values: np.ndarray) -> tuple[float, float]:
-    low, high = np.quantile(values, _INTERVAL)
-    return float(low), float(high)

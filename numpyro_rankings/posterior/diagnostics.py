@@ -32,11 +32,7 @@ def as_dataset(group: Any) -> Any:
 
 
 def posterior_of(data: Any) -> Any:
-    """Return the posterior group of ArviZ data, an :class:`xarray.Dataset`.
-
-    :param data: the result of :func:`~numpyro_rankings.to_inference_data`.
-    :raises TypeError: if ``data`` is anything else.
-    """
+    """Return the posterior group of ArviZ data, an :class:`xarray.Dataset`; refuse other data."""
     # InferenceData, DataTree, or a dictionary of groups
     if isinstance(data, MCMC) or not hasattr(data, "__contains__") or "posterior" not in data:
         raise TypeError(
@@ -70,8 +66,7 @@ def scalars_of(
 ) -> dict[str, np.ndarray]:
     """Return the entries of a quantity, each (chains, draws), as ``name`` or ``name[1]``, ….
 
-    :param values: (chains, draws) or (chains, draws, …).
-    :param labels: of the entries, instead of their numbers from 1.
+    The entries can have labels instead of their numbers from 1.
     """
     if values.ndim == 2:
         return {name: values}
@@ -88,8 +83,7 @@ def table_of_scalars(
 ) -> "pd.DataFrame":
     """Tabulate the diagnostics of scalars, each (chains, draws), as :func:`diagnostics_table`.
 
-    :param superchains: number of starting points, each of as many successive chains; R-hat is then
-        :func:`nested_r_hat`.
+    With **superchains**, groups of successive chains with one start, R-hat is `nested_r_hat`.
     """
     import arviz as az
     import pandas as pd
@@ -167,15 +161,12 @@ class Verdict(NamedTuple):
 class RunFacts(NamedTuple):
     """What a verdict needs besides the diagnostics.
 
-    :param num_chains: number of chains.
-    :param overflow: share of the draws that needed more clusters than there were slots; None for a
-        kernel without slots.
-    :param stacking_weights: of the chains, if they were stacked because they disagree.
-    :param diverging: share of the draws that come from divergent transitions of HMC or NUTS.
-    :param max_depth: share of the draws that come from trees of NUTS that reached their largest
-        depth.
-    :param energy_fractions: of each chain, the energy Bayesian fraction of missing information.
-    :param still: for each continuous site that some chains never change, these chains, from 0.
+    - **overflow** - share of the draws that needed more slots than there were, None without slots.
+    - **stacking_weights** - of the chains, if they were stacked because they disagree.
+    - **diverging**, **max_depth** - shares of the draws from divergent transitions of HMC or NUTS,
+      and from trees of NUTS of the largest depth.
+    - **energy_fractions** - of each chain, the energy Bayesian fraction of missing information.
+    - **still** - for each continuous site that some chains never change, these chains, from 0.
     """
 
     num_chains: int
@@ -236,13 +227,13 @@ def judge(table: "pd.DataFrame", facts: RunFacts) -> Verdict:
     return Verdict("good", "The chains agree.", sentences)
 
 
-def with_care(found: Verdict, reasons: Sequence[str]) -> Verdict:
+def with_care(judged: Verdict, reasons: Sequence[str]) -> Verdict:
     """Return a verdict with further reasons for care, if there are any."""
     if not reasons:
-        return found
-    if found.level == "good":
-        return Verdict("care", _CARE, [*reasons, *found.reasons])
-    return found._replace(reasons=[*found.reasons, *reasons])
+        return judged
+    if judged.level == "good":
+        return Verdict("care", _CARE, [*reasons, *judged.reasons])
+    return judged._replace(reasons=[*judged.reasons, *reasons])
 
 
 _CARE = "Usable with care."
@@ -343,10 +334,7 @@ def _describe_stacking(weights: Sequence[float]) -> str:
 
 
 def allows_intervals(table: "pd.DataFrame") -> bool:
-    """Return whether the ESS suffices for intervals: whether it is at least 100.
-
-    Below, the verdict says that it is too small for them, and page and screen have none of groups.
-    """
+    """Return whether the ESS suffices for intervals; otherwise page and screen have none."""
     return not _least_ess(table[table["note"] != "constant"]).min() < ESS_BAD  # or NaN
 
 
@@ -356,10 +344,7 @@ def _least_ess(moving: "pd.DataFrame") -> "pd.Series":
 
 
 def _judge_ess(moving: "pd.DataFrame", is_apart: bool) -> list[_Reason]:
-    """Judge the least ESS.
-
-    :param is_apart: whether the chains are in different places, which more draws need not change.
-    """
+    """Judge the least ESS; more draws need not help chains that are in different places."""
     smallest = _least_ess(moving)
     if not smallest.notna().any():
         return []

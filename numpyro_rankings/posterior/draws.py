@@ -22,13 +22,7 @@ Samples = dict[str, np.ndarray]
 
 
 class BlockFacts(NamedTuple):
-    """What its draws do not say of a block, in types of JSON.
-
-    - **kernel** - the name of its class.
-    - **sites** - the names of its sites in the model, by its own names for them.
-    - **judge_sites** - as the argument of the kernels of rankings.
-    - **num_components** - of a finite mixture, otherwise None.
-    """
+    """What its draws do not say of a block, in types of JSON, as in :class:`Draws`."""
 
     kernel: str
     sites: dict[str, str]
@@ -141,8 +135,7 @@ class Draws:
     ) -> "Draws":
         """Return draws by chain of a kernel of which only this is known; nothing is checked.
 
-        :param samples: each (chains, draws, …), for a block by the names of the model.
-        :param rankings: of the items that the draws describe.
+        Samples of a block have the names of the model. Rankings are of the items of the draws.
         """
         named = {name: np.asarray(x) for name, x in samples.items()}
         if block is not None:
@@ -150,10 +143,11 @@ class Draws:
         family = family_of(named)
         partition, number = _partition_of(named, family, num_components)
         items = None if rankings is None else tuple(map(str, rankings.items))
+        draws = cls(named, family, partition, number, rankings, items, kernel)
         if block is None:
-            return cls(named, family, partition, number, rankings, items, kernel)
+            return draws
         kernel, sites, judges = block.kernel, block.sites, block.judge_sites
-        return cls(named, family, partition, number, rankings, items, kernel, sites, judges)
+        return replace(draws, kernel=kernel, sites=sites, judge_sites=judges)
 
     @classmethod
     def _of_run(cls, run: Any) -> "Draws":
@@ -197,16 +191,8 @@ class Draws:
         asked: NumComponents = int(known) if known is not None else None if kernel else "auto"
         partition, number = _partition_of(samples, family, asked)
         items = tuple(map(str, posterior["item"].values)) if "item" in posterior.coords else None
-        return cls(
-            samples,
-            family,
-            partition,
-            number,
-            items=items,
-            kernel=kernel,
-            sites=sites,
-            lacks_empty=lacks_empty,
-        )
+        draws = cls(samples, family, partition, number, None, items, kernel, sites)
+        return replace(draws, lacks_empty=lacks_empty)
 
     @classmethod
     def _of_samples(
@@ -343,10 +329,7 @@ def _partition_of(
     family: RankingFamily | None,
     num_components: NumComponents,
 ) -> tuple[Partition, int | None]:
-    """Return the prior of the labels and the number of components, as far as they are known.
-
-    :param num_components: None for a process, ``"auto"`` if it is unknown.
-    """
+    """Return the prior of the labels and the number of components, as far as they are known."""
     if family is not None and not _has_clusters(samples):
         return "population", 1 if "components" in family.partitions else None
     if family is None:
@@ -406,12 +389,7 @@ def check_draws(samples: Any) -> None:
 def named_as_by_kernel(
     samples: Mapping[str, Any], sites: Mapping[str, str] | None
 ) -> Mapping[str, Any]:
-    """Return the samples of a block under the names that the kernel itself gives its sites.
-
-    The sizes of the clusters, which a block does not return, are counted.
-
-    :param sites: as for the kernel: names in the model by the kernel's names.
-    """
+    """Return the samples of a block by the kernel's own names of its sites, with cluster sizes."""
     if sites is None:
         return samples
     check_draws(samples)
@@ -437,10 +415,7 @@ def with_sizes(named: Samples) -> Samples:
 
 
 def check_fitted(num_rankings: int | None, num_items: int, rankings: Rankings) -> None:
-    """Raise an error if the numbers of rankings or of items are not those that were fitted.
-
-    :param num_rankings: None if the draws do not hold it.
-    """
+    """Refuse rankings of another number or of other items than were fitted, as far as is known."""
     fitted = rankings.num_rankings if num_rankings is None else num_rankings
     if (fitted, num_items) != (rankings.num_rankings, rankings.num_items):
         raise ValueError(
@@ -459,10 +434,7 @@ def num_components_of(kernel: Any) -> int | None:
 
 
 def family_of_kernel(kernel: Any) -> RankingFamily | None:
-    """Return the likelihood of a kernel whose draws are a population or groups of rankings.
-
-    :return: None for other kernels, and for a pool of items without groups.
-    """
+    """Return the likelihood of a kernel of rankings; None of others and a pool without groups."""
     if not isinstance(kernel, GibbsKernel) or is_of_partitions(kernel):
         return None
     has_groups = kernel.num_components is not None or kernel.label_site is not None
@@ -470,10 +442,7 @@ def family_of_kernel(kernel: Any) -> RankingFamily | None:
 
 
 def fitted_rankings(kernel: GibbsKernel, args: tuple, kwargs: dict) -> Rankings | None:
-    """Return the rankings that a kernel fits, None of a kernel of partitions, which needs none.
-
-    :param args: arguments of its model, and **kwargs** keyword arguments.
-    """
+    """Return the rankings among the arguments of a kernel's model, None of one of partitions."""
     return None if is_of_partitions(kernel) else find_rankings(args, kwargs)
 
 
@@ -483,10 +452,7 @@ def is_of_partitions(kernel: Any) -> bool:
 
 
 def find_block(kernel: Any) -> GibbsKernel | None:
-    """Return the block of :class:`numpyro.infer.Gibbs` that is a kernel of this package, if any.
-
-    :raises ValueError: if there are several.
-    """
+    """Return the only block of :class:`numpyro.infer.Gibbs` that is of this package, if any."""
     blocks = list(blocks_of(kernel))
     if len(blocks) > 1:
         names = " and ".join(type(block).__name__ for block in blocks)

@@ -185,15 +185,15 @@ def log_bayes_factor(
             f"draw {np.argmin(possible)} has a link to which drawn_decay gives no weight: the "
             "draws must have been made with drawn_decay and drawn_distances"
         )
-    found = _mean_of_weights(log_weights.astype(np.float64).reshape(links.shape[:2]))
-    if found.num_effective < _FEW:
+    factor = _mean_of_weights(log_weights.astype(np.float64).reshape(links.shape[:2]))
+    if factor.num_effective < _FEW:
         warnings.warn(
-            f"the {alphas.size} draws are worth {found.num_effective:.3g} of equal weight, so the "
+            f"the {alphas.size} draws are worth {factor.num_effective:.3g} of equal weight, so the "
             "log Bayes factor may be far off: go in steps, from decay.power(t) to decay.power(u), "
             "with draws of each",
             stacklevel=2,
         )
-    return found
+    return factor
 
 
 def _reach(distances: Any, decay: Decay, scale: Any = None) -> LinkWeights:

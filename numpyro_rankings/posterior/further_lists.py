@@ -165,11 +165,9 @@ class _UnseenPool:
 
     Its own items appear in size-biased order, each taking a Beta(1, α) share of the rest.
 
-    :param atoms: weights of the listed items, (K,).
-    :param unseen: total weight of all other items.
+    :param atoms: weights of the listed items, (K,); **unseen** is that of all others.
     :param tokens: number of tokens of the cluster on atoms of the unseen root.
-    :param tables: number of tokens of all clusters on each atom of the unseen root; updated in
-        place.
+    :param tables: that of all clusters on each atom, which is updated in place.
     :param own: unused odd numbers, for items of one cluster; atoms of the root have even numbers.
     """
 

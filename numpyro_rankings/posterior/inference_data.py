@@ -29,7 +29,7 @@ from numpyro_rankings.posterior.diagnostics import NUM_COMPONENTS, as_dataset, d
 from numpyro_rankings.posterior.draws import Draws, find_block, is_of_partitions
 from numpyro_rankings.posterior.likelihood import pointwise_log_likelihood, pointwise_of_block
 from numpyro_rankings.posterior.quantities import as_shown, label_free_quantities
-from numpyro_rankings.rankings import Rankings, check_rankings
+from numpyro_rankings.rankings import Rankings
 
 # Functions import ArviZ, pandas and xarray, which take long to load and are not always needed.
 
@@ -133,14 +133,11 @@ def to_inference_data(
         )
     draws = Draws.of(mcmc)
     check_not_stopped(own, draws.samples)
-    values = None
-    if draws.rankings is None:
-        _check_for_partitions(draws.kernel, rankings, log_likelihood)
-    else:
-        draws = draws.with_rankings(_check_for_rankings(draws.kernel, rankings, points))
-        if _wants_log_likelihood(draws, log_likelihood):
-            of_own = pointwise_log_likelihood
-            values = of_own(draws) if block is None else pointwise_of_block(mcmc, block, draws)
+    _check_asked(draws, rankings, log_likelihood, points)
+    draws, values = draws.with_rankings(rankings), None
+    if rankings is not None and _wants_log_likelihood(draws, log_likelihood):
+        of_own = pointwise_log_likelihood
+        values = of_own(draws) if block is None else pointwise_of_block(mcmc, block, draws)
     data = convert(mcmc, draws, values, include_assignments, points)
     if block is None:
         _warn_of_overflow(mcmc)
@@ -156,11 +153,9 @@ def convert(
 ) -> Any:
     """Convert draws to ArviZ, also where kernel and data are not there, as of a store.
 
-    :param mcmc: of the kernel, of the model of which it is a block, or of a kernel without a model.
     :param draws: what is known of them. The rankings need only have the items, the Borda order and
         the number of those of the run.
     :param values: the log likelihood, if it is wanted.
-    :param include_assignments: as for :func:`to_inference_data`, and **points** too.
     """
     coords, dims = _names_of(draws, points)
     sites = draws.sites
@@ -212,8 +207,8 @@ def _with_variables_of_block(posterior: Any, draws: Draws) -> tuple[Any, dict[st
     """
     links = draws.samples.get("links")
     if draws.labels is None and links is not None:
-        samples = {**draws.samples, "assignments": _labels_of_links(links)}
-        draws = replace(draws, samples=samples)
+        labels = jax.jit(jax.vmap(jax.vmap(links_to_partition)))(jnp.asarray(links))
+        draws = replace(draws, samples={**draws.samples, "assignments": np.asarray(labels)})
     quantities = label_free_quantities(draws)
     added: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
     if "population_weights" in quantities:
@@ -235,12 +230,6 @@ def _with_variables_of_block(posterior: Any, draws: Draws) -> tuple[Any, dict[st
         if name not in posterior:
             posterior = posterior.assign({name: (("chain", "draw", *axes), values)})
     return posterior, new
-
-
-def _labels_of_links(links: Any) -> np.ndarray:
-    """Return the partitions that links make, each (chains, draws, N)."""
-    labels = jax.jit(jax.vmap(jax.vmap(links_to_partition)))(jnp.asarray(links))
-    return np.asarray(labels)
 
 
 def _finished(data: Any, posterior: Any, draws: Draws, values: np.ndarray | None) -> Any:
@@ -268,30 +257,26 @@ def _finished(data: Any, posterior: Any, draws: Draws, values: np.ndarray | None
     return _with_groups(data, groups, about)
 
 
-def _check_for_partitions(
-    name: str, rankings: Rankings | None, log_likelihood: bool | Literal["auto"]
+def _check_asked(
+    draws: Draws,
+    rankings: Rankings | None,
+    log_likelihood: bool | Literal["auto"],
+    points: Sequence[Any] | None,
 ) -> None:
-    """Refuse arguments that do not go with the kernels of partitions."""
-    if rankings is not None:
-        raise ValueError(
-            f"the draws of {name} are not of rankings: use to_inference_data(mcmc) without them"
-        )
-    if log_likelihood is True:
-        raise ValueError(f"there is no log likelihood for {name}: pass log_likelihood=False")
-
-
-def _check_for_rankings(
-    name: str, rankings: Rankings | None, points: Sequence[Any] | None
-) -> Rankings:
-    """Refuse arguments that do not go with the kernels of rankings, and return the rankings."""
-    if rankings is None:
+    """Refuse arguments that do not go with the kernel."""
+    name, is_of_rankings = draws.kernel, draws.rankings is not None
+    if is_of_rankings and rankings is None:
         raise TypeError(
             f"the rankings are needed for {name}: use to_inference_data(mcmc, rankings)"
         )
-    if points is not None:
+    if is_of_rankings and points is not None:
         raise ValueError(f"points is an argument for kernels of partitions, not for {name}")
-    check_rankings(rankings)
-    return rankings
+    if not is_of_rankings and rankings is not None:
+        raise ValueError(
+            f"the draws of {name} are not of rankings: use to_inference_data(mcmc) without them"
+        )
+    if not is_of_rankings and log_likelihood is True:
+        raise ValueError(f"there is no log likelihood for {name}: pass log_likelihood=False")
 
 
 def _warn_of_overflow(mcmc: MCMC) -> None:
@@ -351,7 +336,6 @@ def _observed(
     model: Any, sites: dict[str, Any], args: tuple, kwargs: dict[str, Any]
 ) -> dict[str, np.ndarray]:
     """Return the observed values of a model of rankings, by site."""
-
     leaves, structure = jax.tree.flatten((args, kwargs))
     # numbers among the arguments of a user's model stay static
     is_static = [isinstance(x, int | str) for x in leaves]
@@ -360,8 +344,8 @@ def _observed(
         given = [x if static else y for x, y, static in zip(leaves, arrays, is_static, strict=True)]
         args, kwargs = jax.tree.unflatten(structure, given)
         of_sites = seed(substitute(model, data=sites), 0)
-        found = trace(of_sites).get_trace(*args, **kwargs)
-        return {name: site["value"] for name, site in found.items() if site.get("is_observed")}
+        traced = trace(of_sites).get_trace(*args, **kwargs)
+        return {name: site["value"] for name, site in traced.items() if site.get("is_observed")}
 
     arrays = [None if static else x for x, static in zip(leaves, is_static, strict=True)]
     return jax.device_get(jax.jit(values)(sites, arrays))

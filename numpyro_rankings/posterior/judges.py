@@ -22,11 +22,9 @@ NO_ANSWER, OTHERS = "(no answer)", "(others)"
 class ColumnByGroup(NamedTuple):
     """What a column about the judges says in each group.
 
-    - **name** - of the column.
     - **headings** - the categories, or what is computed from numbers.
     - **values** - (groups + 1, headings): shares of the members, or the numbers; the last row is of
       all judges. NaN in a group without members.
-    - **is_number** - whether the column holds numbers.
     """
 
     name: str
@@ -36,11 +34,7 @@ class ColumnByGroup(NamedTuple):
 
 
 def texts_of_judges(about: Mapping[str, Sequence[Any]], number: int) -> dict[str, list[str]]:
-    """Return the columns about the judges as texts: nothing where a value is missing.
-
-    :param number: of judges.
-    :raises ValueError: if a column is of another number.
-    """
+    """Return the columns about so many judges as texts: nothing where a value is missing."""
     import pandas as pd
 
     columns = {}
@@ -66,10 +60,7 @@ def _as_text(value: Any) -> str:
 
 
 def as_numbers(name: str, values: Sequence[str]) -> np.ndarray | None:
-    """Return texts as numbers, NaN where there is none, if they are numbers and not a few codes.
-
-    :param name: of their column: the numbers of precincts are names.
-    """
+    """Return the texts of a column as numbers, NaN where there is none, if they are no codes."""
     if _NUMBERS_ARE_NAMES.fullmatch(name) or not all(_NUMBER.fullmatch(x) for x in values if x):
         return None
     numbers = np.array([float(x.replace(",", ".")) if x else np.nan for x in values])
@@ -86,21 +77,16 @@ def most_frequent(values: Sequence[str], most: int = _MOST_CATEGORIES) -> list[t
 
 
 def by_group(name: str, values: Sequence[str], groups: np.ndarray, size: int) -> ColumnByGroup:
-    """Summarise a column about the judges in each group.
-
-    :param values: (N,) texts.
-    :param groups: (N,) the group of each judge, from 0.
-    :param size: the number of groups.
-    """
+    """Summarise a column about the judges in each of **size** groups, which are numbered from 0."""
     members = [groups == k for k in range(size)] + [np.ones(len(groups), bool)]
     numbers = as_numbers(name, values)
     if numbers is not None:
-        found = np.full((size + 1, 3), np.nan)
+        quartiles = np.full((size + 1, 3), np.nan)
         for k, of_group in enumerate(members):
             known = numbers[of_group & ~np.isnan(numbers)]
             if len(known):
-                found[k] = np.quantile(known, (0.5, 0.25, 0.75))
-        return ColumnByGroup(name, ["median", "lower quarter", "upper quarter"], found, True)
+                quartiles[k] = np.quantile(known, (0.5, 0.25, 0.75))
+        return ColumnByGroup(name, ["median", "lower quarter", "upper quarter"], quartiles, True)
     shown = [text for text, _ in most_frequent(values)]
     index = {text: k for k, text in enumerate(shown)}
     other = index.get(OTHERS, -1)

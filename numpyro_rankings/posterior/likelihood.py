@@ -1,6 +1,5 @@
 """Log likelihoods of rankings given draws, for a likelihood of any family."""
 
-from collections.abc import Mapping
 from functools import partial
 
 import jax
@@ -15,7 +14,6 @@ from numpyro_rankings.families import RankingFamily
 from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.posterior.draws import Draws
-from numpyro_rankings.rankings import Rankings
 
 NUM_NEW_CLUSTERS = 50  # drawn for each draw, where a new cluster has no closed form
 
@@ -27,13 +25,10 @@ def pointwise_log_likelihood(
 
     Under the Dirichlet process of Mallows models it is the log of
     ``Σ_c N_c P(π | σ_c, θ_c) + α (n-t)!/n!`` over ``N - 1 + α``, where ``N_c`` does not count the
-    ranking itself.
+    ranking itself. Of ``DPPlackettLuceGibbs`` the term of a new cluster is a mean over some drawn
+    from the prior: the fewer, the more the values of rankings that fit no other cluster scatter.
 
-    :param draws: with the rankings that were fitted.
     :param which: indices of some rankings, (M,); by default all.
-    :param num_new_clusters: the number of new clusters, drawn from the prior, from which the
-        probability of a list in one of them is estimated for each draw of ``DPPlackettLuceGibbs``.
-        The smaller, the more the values of rankings that fit no other cluster scatter.
     :return: float32, shape ``(chains, draws, N)``, or ``(chains, draws, M)``.
     """
     family, rankings = draws.check_family(), draws.fitted
@@ -66,22 +61,22 @@ def parameters_of(draws: Draws) -> dict[str, np.ndarray]:
     """
     family, flat = draws.check_family(), draws.flat()
     names = {*family.parameters, *family.new_cluster_sites, "alpha"} & set(flat)
-    found = {name: flat[name] for name in names}
+    parameters = {name: flat[name] for name in names}
     if draws.sizes is None and draws.labels is not None:
         raise ValueError("the samples have no cluster_sizes")
     if draws.sizes is None:
-        return found
+        return parameters
     if draws.partition in ("components", "process") and family.scale not in flat:
         raise ValueError(f"the samples have no {family.scale}")
     # in a single population it has no effect
-    ones = np.ones(len(draws.flat()["cluster_sizes"]), flat[family.parameters[-1]].dtype)
-    found["prior_scale"] = flat.get(family.scale, ones)
-    found["cluster_sizes"] = sizes = flat["cluster_sizes"]
+    sizes = flat["cluster_sizes"]
+    ones = np.ones(len(sizes), flat[family.parameters[-1]].dtype)
+    parameters |= {"prior_scale": flat.get(family.scale, ones), "cluster_sizes": sizes}
     if family.has_marginal:
         num_used = int(np.flatnonzero(sizes.any(0))[-1]) + 1
         for name in ("cluster_sizes", *family.parameters):
-            found[name] = found[name][:, :num_used]
-    return found
+            parameters[name] = parameters[name][:, :num_used]
+    return parameters
 
 
 @partial(jax.jit, static_argnames=("family", "num_components", "num_new_clusters"))
@@ -126,45 +121,49 @@ def _log_given_others(
     """Log probability of rankings given the labels of all others in one draw, (M,).
 
     :param table: log probability of each row in each slot, (C, rows).
-    :param log_new: log probability of each row in a new cluster, (rows,); None if the parameters
-        of empty slots are draws from the prior.
+    :param log_new: that in a new cluster, (rows,); None if empty slots are draws from the prior.
     :param rows: of the rankings, (M,), and **labels** too.
-    :param sizes: of the clusters with all rankings, (C,).
-    :param prior: of the labels.
     :param log_judges: log probabilities of the judges' sites in each slot, (C, M).
     """
     is_own = jnp.arange(len(sizes))[:, None] == labels
     others = jnp.maximum(sizes[:, None] - is_own, 0)
     by_cluster = table[:, rows] if log_judges is None else table[:, rows] + log_judges
-    total = jnp.log(sizes.sum() - 1 + prior.alpha)
-    if log_new is None:
-        return logsumexp(jnp.log(others + prior.kappa) + by_cluster, axis=0) - total
+    log_new = None if log_new is None else log_new[rows]
+    if log_new is None or log_judges is None:
+        return log_of_mixture(by_cluster, log_new, others, sizes.sum() - 1, prior)
     empty, log_shares = others == 0, prior.log_join(others)
-    log_rest = prior.log_open((~empty).sum(0)) + log_new[rows]
-    if log_judges is None:
-        clusters = logsumexp(log_shares + by_cluster, axis=0)
-        return jnp.logaddexp(clusters, log_rest) - total
     # the sites of the judges have values in empty slots, too: a new cluster takes any of them
+    log_rest = prior.log_open((~empty).sum(0)) + log_new
     of_empty = log_rest - jnp.log(jnp.maximum(empty.sum(0), 1)) + log_judges
-    return logsumexp(jnp.where(empty, of_empty, log_shares + by_cluster), axis=0) - total
+    terms = jnp.where(empty, of_empty, log_shares + by_cluster)
+    return logsumexp(terms, axis=0) - jnp.log(sizes.sum() - 1 + prior.alpha)
 
 
-def pointwise_of_block(
-    mcmc: MCMC, block: GibbsKernel, draws: Draws, num_new_clusters: int = NUM_NEW_CLUSTERS
-) -> np.ndarray:
-    """Log probability of each ranking given the labels of all others, summed over its own label.
+def log_of_mixture(
+    by_cluster: Array, log_new: Array | None, sizes: Array, number: Array, prior: PartitionPrior
+) -> Array:
+    """Log probability of M rankings in clusters that have others, or in a new one, (M,).
+
+    :param by_cluster: log probability of each in each slot, (C, M).
+    :param log_new: that in a new cluster, (M,); None if empty slots are draws from the prior.
+    :param sizes: of the clusters, (C, M) or (C, 1), which have so many rankings in all.
+    """
+    total = jnp.log(number + prior.alpha)
+    if log_new is None:
+        return logsumexp(jnp.log(sizes + prior.kappa) + by_cluster, axis=0) - total
+    clusters = logsumexp(prior.log_join(sizes) + by_cluster, axis=0)
+    return jnp.logaddexp(clusters, prior.log_open((sizes > 0).sum(0)) + log_new) - total
+
+
+def pointwise_of_block(mcmc: MCMC, block: GibbsKernel, draws: Draws) -> np.ndarray:
+    """Return :func:`pointwise_log_likelihood` of a block of :class:`numpyro.infer.Gibbs`.
 
     It is that of the ranking and of the entries of ``judge_sites`` of its judge. The prior of the
     labels is that of the user's model at the values of the other sites.
-
-    :param mcmc: of :class:`numpyro.infer.Gibbs`, with **block** among its blocks.
-    :param draws: those of the block, with the rankings that were fitted.
-    :param num_new_clusters: as for :func:`pointwise_log_likelihood`.
-    :return: float32, shape ``(chains, draws, N)``.
     """
     family, rankings, sites = draws.check_family(), draws.fitted, block.sites
+    rows, lists = rankings.row_index, (jnp.asarray(rankings.orderings), rankings.choice_sets)
     args, kwargs = mcmc._args, dict(mcmc._kwargs)
-    samples = mcmc.get_samples(group_by_chain=True)
 
     def one_draw(inputs: tuple[Array, dict[str, Array]]) -> Array:
         key, draw = inputs
@@ -173,44 +172,19 @@ def pointwise_of_block(
         given = {**kwargs.get(GIBBS_SITES_KWARG, {}), **others}
         scales, log_judges = block.read_prior(own, args, {**kwargs, GIBBS_SITES_KWARG: given})
         named = {name: draw[site] for name, site in sites.items()}
-        number = draws.num_components
-        return _log_of_block(
-            key, family, named, scales, log_judges, rankings, number, num_new_clusters
-        )
+        table = family.log_rows(named, *lists)
+        if "assignments" not in named:
+            return table[0, rows]
+        log_new = None
+        if family.has_marginal:
+            log_new = family.log_new_cluster(key, {**named, **scales}, *lists, NUM_NEW_CLUSTERS)
+        labels = named["assignments"].astype(jnp.int32)
+        sizes = (jnp.arange(len(table))[:, None] == labels).sum(1)
+        prior = PartitionPrior(scales[family.scale], draws.num_components)
+        return _log_given_others(table, log_new, rows, labels, sizes, prior, log_judges)
 
+    samples = mcmc.get_samples(group_by_chain=True)
     flat = {name: np.reshape(x, (-1, *np.shape(x)[2:])) for name, x in samples.items()}
     keys = jax.random.split(jax.random.key(0), draws.num_chains * draws.num_draws)
     values = jax.jit(lambda inputs: jax.lax.map(one_draw, inputs))((keys, flat))
     return np.asarray(values).reshape(draws.num_chains, draws.num_draws, -1)
-
-
-def _log_of_block(
-    key: Array,
-    family: RankingFamily,
-    own: Mapping[str, Array],
-    scales: Mapping[str, Array],
-    log_judges: Array | None,
-    rankings: Rankings,
-    num_components: int | None,
-    num_new_clusters: int,
-) -> Array:
-    """Log probabilities of the rankings in one draw of a block, (N,).
-
-    :param own: the values of the block's sites, by the kernel's names.
-    :param scales: those on which the prior of the labels depends.
-    :param log_judges: log probabilities of the judges' sites in each slot, (C, N).
-    """
-    rows, orderings = rankings.row_index, jnp.asarray(rankings.orderings)
-    table = family.log_rows(own, orderings, rankings.choice_sets)
-    if "assignments" not in own:
-        return table[0, rows]
-    log_new = None
-    if family.has_marginal:
-        given = {**own, **scales}
-        log_new = family.log_new_cluster(
-            key, given, orderings, rankings.choice_sets, num_new_clusters
-        )
-    labels, slots = own["assignments"].astype(jnp.int32), len(table)
-    sizes = (jnp.arange(slots)[:, None] == labels).sum(1)
-    prior = PartitionPrior(scales[family.scale], num_components)
-    return _log_given_others(table, log_new, rows, labels, sizes, prior, log_judges)

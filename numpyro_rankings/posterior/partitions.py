@@ -34,11 +34,7 @@ _SHARED = 3  # a cluster is found again if it shares more than one in so many of
 
 
 def as_draws(assignments: ArrayLike) -> np.ndarray:
-    """Check the labels of draws, and return them as (D, N).
-
-    :param assignments: whole numbers from 0, shape ``(D, N)`` or ``(chains, draws, N)``.
-    :raises ValueError: if they are anything else, or if there are none.
-    """
+    """Check the labels of draws, (D, N) or (chains, draws, N), and return them as (D, N)."""
     refuse_masked("assignments", assignments)
     draws = np.asarray(assignments)
     are_labels = draws.ndim in (2, 3) and draws.size > 0 and draws.dtype.kind in "iu"
@@ -58,23 +54,18 @@ def _check_largest(labels: np.ndarray) -> None:
 
 
 def as_partition(labels: ArrayLike, size: int | None = None) -> np.ndarray:
-    """Check the labels of one partition, and return them as an array (N,).
-
-    :param labels: whole numbers from 0, shape ``(N,)``.
-    :param size: N, if it is known.
-    :raises ValueError: if they are anything else, or if their number is not ``size``.
-    """
+    """Check the labels of one partition of N points, N being **size** if it is known, (N,)."""
     refuse_masked("labels", labels)
-    found = np.asarray(labels)
-    are_labels = found.ndim == 1 and found.size > 0 and found.dtype.kind in "iu"
-    if not are_labels or found.min() < 0 or size not in (None, found.size):
+    partition = np.asarray(labels)
+    are_labels = partition.ndim == 1 and partition.size > 0 and partition.dtype.kind in "iu"
+    if not are_labels or partition.min() < 0 or size not in (None, partition.size):
         points = "the points" if size is None else f"the same {size} points"
         raise ValueError(
-            f"a partition of {points} is needed, whole numbers from 0; got shape {found.shape} of "
-            f"{found.dtype}"
+            f"a partition of {points} is needed, whole numbers from 0; got shape "
+            f"{partition.shape} of {partition.dtype}"
         )
-    _check_largest(found)
-    return found
+    _check_largest(partition)
+    return partition
 
 
 def canonical_labels(labels: ArrayLike) -> np.ndarray:
@@ -89,10 +80,10 @@ def canonical_labels(labels: ArrayLike) -> np.ndarray:
     if labels.size == 0:
         raise ValueError(f"labels are needed, got shape {labels.shape}")
     flat = labels.reshape(-1, labels.shape[-1])
-    found = np.empty(flat.shape, np.int32)
-    for row, of_row in zip(flat, found, strict=True):
-        of_row[:] = row if _is_canonical(row) else _in_order_of_use(row)
-    return found.reshape(labels.shape)
+    canonical = np.empty(flat.shape, np.int32)
+    for row, new_row in zip(flat, canonical, strict=True):
+        new_row[:] = row if _is_canonical(row) else _in_order_of_use(row)
+    return canonical.reshape(labels.shape)
 
 
 def canonical_draws(draws: np.ndarray) -> np.ndarray:
@@ -120,6 +111,11 @@ def _in_order_of_use(labels: np.ndarray) -> np.ndarray:
     first = np.full(int(codes.max()) + 1, size)
     first[codes[::-1]] = np.arange(size)[::-1]  # for equal indices the last value is kept
     return np.argsort(np.argsort(first, kind="stable")).astype(np.int32)[codes]
+
+
+def evenly(number: int, most: int) -> np.ndarray:
+    """Return at most so many of the indices 0, …, ``number`` - 1, evenly spaced."""
+    return np.linspace(0, number - 1, min(most, number)).astype(int)
 
 
 def contingency_table(a: ArrayLike, b: ArrayLike) -> np.ndarray:
@@ -190,7 +186,11 @@ def variation_of_information(a: ArrayLike, b: ArrayLike) -> float:
        >>> round(variation_of_information([0, 0, 1, 1], [0, 0, 0, 0]), 4)
        0.6931
     """
-    table = _table(a, b)
+    return variation_of_table(_table(a, b))
+
+
+def variation_of_table(table: np.ndarray) -> float:
+    """Variation of information, from the number of members in each pair of clusters, (A, B)."""
     return _vi(*map(partition_entropy, (table.sum(1), table.sum(0), table.ravel())))
 
 
@@ -285,13 +285,9 @@ def _share_of_draws_together(rows: np.ndarray, columns: np.ndarray) -> np.ndarra
 
 
 def coclustering_of_groups(assignments: ArrayLike, reference: ArrayLike) -> np.ndarray:
-    """Mean probability that a member of one group shares a cluster with a member of another.
+    """Mean probability that a member of one group shares a cluster with one of another, (K, K).
 
     Within a group the mean is over pairs of different members; it is NaN if there is one only.
-
-    :param assignments: labels ``0..C-1``, shape ``(D, N)``.
-    :param reference: the groups, labels ``0..K-1``, shape ``(N,)``.
-    :return: shape ``(K, K)``.
     """
     assignments = as_draws(assignments)
     reference = as_partition(reference, assignments.shape[1]).astype(np.int64)
@@ -379,8 +375,7 @@ def medoid_partition(
         raise ValueError(f"loss must be one of {', '.join(measures)}, got {loss!r}")
     check_whole("max_draws", max_draws)
     draws, measure = as_draws(assignments), measures[loss]
-    num_draws = len(draws)
-    kept = np.unique(np.linspace(0, num_draws - 1, min(max_draws, num_draws)).astype(int))
+    kept = evenly(len(draws), max_draws)
     labels = draws[kept].astype(np.int64)
     numbers = (labels.max(axis=1) + 1).tolist()
     of_each = [measure(np.bincount(x)) for x in labels]
@@ -416,14 +411,7 @@ def match_clusters(assignments: ArrayLike, reference: ArrayLike) -> np.ndarray:
     num_clusters = int(draws.max()) + 1
     matched = np.full((len(draws), num_clusters), -1, np.int32)
     for draw, labels in enumerate(draws):
-        # positive overlaps only: with many small clusters the full table would be large
-        both = labels.astype(np.int64) * num_names + reference
-        if num_clusters * num_names <= 4 * len(both):
-            table = np.bincount(both, minlength=num_clusters * num_names)
-            _match(table.reshape(num_clusters, num_names), matched[draw])
-            continue
-        pairs, overlap = np.unique(both, return_counts=True)
-        rows, columns = np.divmod(pairs, num_names)
+        rows, columns, overlap = _overlaps(labels, reference, num_clusters, num_names)
         # two clusters that overlap with no others are a pair, which leaves a smaller table
         alone = (np.bincount(rows)[rows] == 1) & (np.bincount(columns)[columns] == 1)
         matched[draw, rows[alone]] = columns[alone]
@@ -435,6 +423,20 @@ def match_clusters(assignments: ArrayLike, reference: ArrayLike) -> np.ndarray:
         shared = table[rows, columns] > 0
         matched[draw, some_rows[rows[shared]]] = some_columns[columns[shared]]
     return matched
+
+
+def _overlaps(
+    labels: np.ndarray, reference: np.ndarray, num_clusters: int, num_names: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the pairs of clusters that have members in common, and how many these are."""
+    both = labels.astype(np.int64) * num_names + reference
+    if num_clusters * num_names <= 4 * len(both):
+        table = np.bincount(both)
+        pairs = np.flatnonzero(table)
+        overlap = table[pairs]
+    else:  # with many small clusters the full table would be large
+        pairs, overlap = np.unique(both, return_counts=True)
+    return *np.divmod(pairs, num_names), overlap
 
 
 def found_again(assignments: ArrayLike, reference: ArrayLike, matched: np.ndarray) -> np.ndarray:
@@ -467,16 +469,9 @@ def found_again(assignments: ArrayLike, reference: ArrayLike, matched: np.ndarra
     reference = as_partition(reference, draws.shape[1]).astype(np.int64)
     num_names, num_clusters = int(reference.max()) + 1, matched.shape[1]
     of_names = np.bincount(reference)
-    found = np.zeros(matched.shape, bool)
+    is_found = np.zeros(matched.shape, bool)
     for draw, labels in enumerate(draws):
-        both = labels.astype(np.int64) * num_names + reference
-        if num_clusters * num_names <= 4 * len(both):
-            table = np.bincount(both, minlength=num_clusters * num_names)
-            pairs = np.flatnonzero(table)
-            overlap = table[pairs]
-        else:  # with many small clusters the full table would be large
-            pairs, overlap = np.unique(both, return_counts=True)
-        rows, columns = np.divmod(pairs, num_names)
+        rows, columns, overlap = _overlaps(labels, reference, num_clusters, num_names)
         of_rows = np.bincount(rows, overlap, num_clusters)
         most_of_row, most_of_column = np.zeros(num_clusters), np.zeros(num_names)
         np.maximum.at(most_of_row, rows, overlap)
@@ -484,21 +479,5 @@ def found_again(assignments: ArrayLike, reference: ArrayLike, matched: np.ndarra
         is_match = matched[draw, rows] == columns
         is_most = (overlap == most_of_row[rows]) & (overlap == most_of_column[columns])
         are_many = _SHARED * overlap > np.maximum(of_rows[rows], of_names[columns])
-        found[draw, rows[is_match & is_most & are_many]] = True
-    return found
-
-
-def _match(table: np.ndarray, matched: np.ndarray) -> None:
-    """Match the clusters of one draw as above, from the whole table of overlaps, (C, K)."""
-    overlaps = table > 0
-    of_row, of_column = overlaps.sum(1), overlaps.sum(0)
-    single_rows, single_columns = of_row == 1, of_column == 1
-    if single_rows.any() and single_columns.any():
-        rows, columns = np.nonzero(overlaps & single_rows[:, None] & single_columns)
-        matched[rows] = columns
-        of_row[rows] = of_column[columns] = 0
-    some_rows, some_columns = np.flatnonzero(of_row), np.flatnonzero(of_column)
-    few = table[some_rows[:, None], some_columns]
-    rows, columns = linear_sum_assignment(few, maximize=True)
-    shared = few[rows, columns] > 0
-    matched[some_rows[rows[shared]]] = some_columns[columns[shared]]
+        is_found[draw, rows[is_match & is_most & are_many]] = True
+    return is_found

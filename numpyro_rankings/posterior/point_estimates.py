@@ -22,6 +22,7 @@ from numpyro_rankings.posterior.partitions import (
     as_partition,
     canonical_draws,
     canonical_labels,
+    evenly,
     match_clusters,
     medoid_partition,
     partition_entropy,
@@ -181,13 +182,14 @@ def point_estimate(
         return _best(few, draws, f)
     num_slots = max_clusters or int(draws.max()) + 1 + _MORE_CLUSTERS
     num_slots = min(num_slots, draws.shape[1])
-    every = _thin(draws, num_slots)
-    kept = every[_evenly(len(every), max(_SEARCHED // (draws.shape[1] * num_slots), _FEW_DRAWS))]
+    # as many draws as fit in the memory of the search
+    every = draws[evenly(len(draws), max(_MOST_COUNTS // (num_slots * (int(draws.max()) + 1)), 1))]
+    kept = every[evenly(len(every), max(_SEARCHED // (draws.shape[1] * num_slots), _FEW_DRAWS))]
     rng = np.random.default_rng(seed)
     # the best of some draws, as starts
-    some = kept[_evenly(len(kept), _MOST_STARTS)]
+    some = kept[evenly(len(kept), _MOST_STARTS)]
     some = np.unique(some[some.max(axis=1) < num_slots], axis=0)
-    order = np.argsort(_expected_losses(some, kept[_evenly(len(kept), _MOST_STARTS)], f))
+    order = np.argsort(_expected_losses(some, kept[evenly(len(kept), _MOST_STARTS)], f))
     size = draws.shape[1]
     starts: list[np.ndarray | None] = [np.zeros(size, np.int32)]
     starts.append(np.arange(size, dtype=np.int32) % num_slots)
@@ -252,22 +254,22 @@ def reference_partition(
     num_slots = min(int(draws.max()) + 1 + _MORE_CLUSTERS, size)
     full, short = (cells // (size * num_slots) for cells in (_CELLS, _SHORT_CELLS))
     method: Method = "medoid"
-    found = [medoid]
+    candidates = [medoid]
     if full >= min(_FEW_DRAWS, len(draws)) and num_slots <= _FULL_CLUSTERS + _MORE_CLUSTERS:
-        found.append(point_estimate(draws[_evenly(len(draws), full)], seed=seed).labels)
+        candidates.append(point_estimate(draws[evenly(len(draws), full)], seed=seed).labels)
         method = "search"
     elif short >= min(_FEWEST_DRAWS, len(draws)) and num_slots <= _SHORT_CLUSTERS:
-        kept = draws[_evenly(len(draws), min(short, _MOST_DRAWS))].astype(np.int32)
+        kept = draws[evenly(len(draws), min(short, _MOST_DRAWS))].astype(np.int32)
         rng = np.random.default_rng(seed)
         starts = [medoid, np.zeros(size, np.int32)]
-        found += [_descend(x, kept, f, num_slots, rng, _SHORT_SWEEPS) for x in starts]
+        candidates += [_descend(x, kept, f, num_slots, rng, _SHORT_SWEEPS) for x in starts]
         method = "short search"
-    found[1:] = [_of_found_clusters(labels, draws, f) for labels in found[1:]]
+    candidates[1:] = [_merge_unmatched(labels, draws, f) for labels in candidates[1:]]
     of_draws = _sums_of_draws(draws, f)
-    expected = _expected_losses(np.stack(found), draws, f, of_draws)
+    expected = _expected_losses(np.stack(candidates), draws, f, of_draws)
     of_medoid, *others = (
         PointEstimate(canonical_labels(labels), float(loss))
-        for labels, loss in zip(found, expected, strict=True)
+        for labels, loss in zip(candidates, expected, strict=True)
     )
     best = min([of_medoid, *others], key=lambda one: one.expected_loss)
     entropy = float(partition_entropy(np.bincount(best.labels)))
@@ -277,18 +279,18 @@ def reference_partition(
     return ReferencePartition(*best, method)
 
 
-def _of_found_clusters(labels: np.ndarray, draws: np.ndarray, f: np.ndarray) -> np.ndarray:
+def _merge_unmatched(labels: np.ndarray, draws: np.ndarray, f: np.ndarray) -> np.ndarray:
     """Merge each cluster that no draw matches into the cluster where this costs least."""
     while True:
-        is_found = np.zeros(int(labels.max()) + 1, bool)
-        for first in range(min(_FEWEST_DRAWS, len(draws))):  # until all are found, usually soon
+        is_matched = np.zeros(int(labels.max()) + 1, bool)
+        for first in range(min(_FEWEST_DRAWS, len(draws))):  # until all are matched, usually soon
             matched = match_clusters(draws[first::_FEWEST_DRAWS], labels)
-            is_found[matched[matched >= 0]] = True
-            if is_found.all():
+            is_matched[matched[matched >= 0]] = True
+            if is_matched.all():
                 return labels
         gains = _merge_gains(labels, draws, f)
-        gains = np.where(is_found, np.minimum(gains, gains.T), np.inf)
-        into = np.where(is_found, np.arange(len(gains)), gains.argmin(axis=1))
+        gains = np.where(is_matched, np.minimum(gains, gains.T), np.inf)
+        into = np.where(is_matched, np.arange(len(gains)), gains.argmin(axis=1))
         labels = canonical_labels(into[labels])
 
 
@@ -312,11 +314,6 @@ def _best(candidates: np.ndarray, draws: np.ndarray, f: np.ndarray) -> PointEsti
     expected = _expected_losses(candidates, draws, f)
     best = int(np.argmin(expected))
     return PointEstimate(canonical_labels(candidates[best]), float(expected[best]))
-
-
-def _evenly(number: int, most: int) -> np.ndarray:
-    """At most ``most`` evenly spaced indices below ``number``."""
-    return np.linspace(0, number - 1, min(most, number)).astype(int)
 
 
 def credible_ball(
@@ -370,17 +367,13 @@ def _terms(loss: str, size: int) -> np.ndarray:
 def _losses(
     labels: np.ndarray, draws: np.ndarray, f: np.ndarray, of_draws: np.ndarray | None = None
 ) -> np.ndarray:
-    """Loss of one partition against each draw, (D,).
-
-    :param of_draws: the :func:`_sums_of_draws`, if already computed.
-    """
+    """Loss of one partition against each draw, (D,), from their :func:`_sums_of_draws` if known."""
     of_draws = _sums_of_draws(draws, f) if of_draws is None else of_draws
     width = int(draws.max()) + 1
-    first, found = labels.astype(np.int64) * width, np.empty(len(draws))
-    for d, draw in enumerate(draws):
-        found[d] = f[np.bincount(first + draw)].sum()
-    found = f[np.bincount(labels)].sum() + of_draws - 2.0 * found
-    return np.maximum(found, 0.0)  # rounding may leave -1e-16
+    first = labels.astype(np.int64) * width
+    of_both = np.array([f[np.bincount(first + draw)].sum() for draw in draws])
+    losses = f[np.bincount(labels)].sum() + of_draws - 2.0 * of_both
+    return np.maximum(losses, 0.0)  # rounding may leave -1e-16
 
 
 def _sums_of_draws(draws: np.ndarray, f: np.ndarray) -> np.ndarray:
@@ -391,40 +384,26 @@ def _sums_of_draws(draws: np.ndarray, f: np.ndarray) -> np.ndarray:
 def _expected_losses(
     candidates: np.ndarray, draws: np.ndarray, f: np.ndarray, of_draws: np.ndarray | None = None
 ) -> np.ndarray:
-    """Mean loss of each candidate, equal ones counted once, (number of candidates,).
-
-    :param of_draws: as for :func:`_losses`.
-    """
+    """Mean loss of each candidate, (number of candidates,); equal ones are computed once."""
     different, index = np.unique(candidates, axis=0, return_inverse=True)
     first, counts = _different_rows(draws)
     weights = counts / len(draws)
     if len(first) < len(draws):
         draws, of_draws = draws[first], None if of_draws is None else of_draws[first]
     of_draws = _sums_of_draws(draws, f) if of_draws is None else of_draws
-    found = [float(_losses(labels, draws, f, of_draws) @ weights) for labels in different]
-    return np.array(found)[index.ravel()]
+    losses = [float(_losses(labels, draws, f, of_draws) @ weights) for labels in different]
+    return np.array(losses)[index.ravel()]
 
 
 def _different_rows(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return where each different row of labels is first, and how often it occurs.
-
-    Rows may be so long that sorting them takes seconds.
-    """
-    number: dict[bytes, int] = {}
-    first: dict[bytes, int] = {}
+    """Return where each different row of labels is first, and how often it occurs."""
     if draws.itemsize > 1:
         draws = draws.astype(np.min_scalar_type(draws.max()))
-    for i, row in enumerate(np.ascontiguousarray(draws)):
-        key = hashlib.blake2b(row).digest()
-        first.setdefault(key, i)
-        number[key] = number.get(key, 0) + 1
-    return np.array(list(first.values())), np.array(list(number.values()))
-
-
-def _thin(draws: np.ndarray, num_slots: int) -> np.ndarray:
-    """As many evenly spaced draws as fit in the memory of the search."""
-    most = max(_MOST_COUNTS // (num_slots * (int(draws.max()) + 1)), 1)
-    return draws[_evenly(len(draws), most)]
+    # rows may be so long that sorting them takes seconds
+    keys = np.array([hashlib.blake2b(row).digest() for row in np.ascontiguousarray(draws)])
+    _, first, counts = np.unique(keys, return_index=True, return_counts=True)
+    order = np.argsort(first)
+    return first[order], counts[order]
 
 
 def _descend(
@@ -437,8 +416,7 @@ def _descend(
 ) -> np.ndarray:
     """Descend until neither moving a point nor merging two clusters lowers the expected loss.
 
-    :param start: labels to start from; None for a sequential allocation.
-    :param most_sweeps: stop after so many sweeps over the points; None for no limit.
+    It starts from a sequential allocation if there is no **start**.
     """
     steps, columns = jnp.asarray(np.diff(f), float), jnp.asarray(draws.T)
     order = jnp.asarray(rng.permutation(draws.shape[1]), jnp.int32)
@@ -470,10 +448,9 @@ def _move_points(
 ) -> tuple[Array, Array]:
     """Sweep over the points until none of them moves; points without a cluster are given one.
 
-    :param counts: from :func:`_count`.
-    :param columns: cluster of each point in each draw, (N, D).
+    :param counts: from :func:`_count`; **columns**, cluster of each point in each draw, (N, D).
     :param steps: f(n + 1) - f(n).
-    :return: the labels and the number of sweeps, at most ``most_sweeps``.
+    :return: the labels and the number of sweeps.
     """
     every, slots = jnp.arange(counts.shape[0]), jnp.arange(counts.shape[2])
     least = 1e-6 * steps.max()  # beyond rounding
@@ -525,7 +502,7 @@ def _merge_gains(labels: np.ndarray, draws: np.ndarray, f: np.ndarray) -> np.nda
     number = int(labels.max()) + 1
     width = int(draws.max()) + 1
     most = max(_MOST_TERMS // (number**2 * width), 1)
-    some = draws[_evenly(len(draws), most)]
+    some = draws[evenly(len(draws), most)]
     counts, sizes = _count(labels, some, number), np.bincount(labels)
     apart = f[counts].sum(axis=1).mean(axis=0)
     gains = np.full((number, number), np.inf)

@@ -164,10 +164,7 @@ def _given_statistics(
 def _given_auxiliary(
     family: AugmentedFamily, data: Any, new_data: Any, slots: int, size: int, num_parameters: int
 ) -> _LogGiven:
-    """Return the log probabilities of new points under a family with auxiliary variables.
-
-    :param size: number of fitted points with known values.
-    """
+    """Return the log probabilities of new points under a family with auxiliary variables."""
 
     def log_given(draw: dict) -> tuple[Array, Array]:
         of_points = family.statistics(with_auxiliary(family, data, draw))
@@ -195,11 +192,7 @@ class _Sizes(NamedTuple):
 def _density_under(
     kernel: PartitionKernel | DDCRPGibbs, sizes: _Sizes, distances: Any, slots: int
 ) -> Callable[[dict, Array, Array], Array]:
-    """The predictive density of new points in one draw under the kernel's process.
-
-    :return: a function of the draw, of the log densities given each cluster, (M, C), and of those
-        given no cluster, (M,).
-    """
+    """Return the predictive density as a function of a draw and what ``_LogGiven`` returns."""
     if not isinstance(kernel, DDCRPGibbs):
         if distances is not None:
             raise ValueError("distances are for DDCRPGibbs only")
@@ -252,9 +245,9 @@ def _check_form(cluster: Any, points: Any) -> None:
             raise ValueError(f"the data and the new points differ in their dimension: {shapes}")
 
 
-def _check_size(found: int, expected: int) -> None:
-    if found != expected:
-        raise ValueError(f"the draws are of {found} points, and {expected} are given")
+def _check_size(fitted: int, given: int) -> None:
+    if fitted != given:
+        raise ValueError(f"the draws are of {fitted} points, and {given} are given")
 
 
 def _of_restaurant(

@@ -9,15 +9,16 @@ import numpy as np
 from jax import Array
 
 from numpyro_rankings.families import RankingFamily
+from numpyro_rankings.families.base import INTERVAL
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.sums import scatter_add, sum_by_label
 from numpyro_rankings.posterior.draws import Draws
+from numpyro_rankings.posterior.partitions import evenly
 from numpyro_rankings.rankings import Rankings
 
 __all__ = ["PredictiveCheck", "PredictiveChecks", "posterior_predictive_checks"]
 
 _ENTRIES = 2**22  # entries of the largest array made at once
-_INTERVAL = (0.05, 0.95)
 
 
 class PredictiveCheck(NamedTuple):
@@ -83,7 +84,7 @@ def posterior_predictive_checks(
     check_whole("num_draws", num_draws)
     rankings = draws.with_rankings(rankings).fitted
     flat, total = draws.flat(), draws.num_chains * draws.num_draws
-    kept = np.linspace(0, total - 1, min(num_draws, total)).astype(int)
+    kept = evenly(total, num_draws)
     names = [*family.parameters, *(["assignments"] if draws.labels is not None else [])]
     some = {name: jnp.asarray(flat[name][kept]) for name in names}
     some["key"] = jax.random.split(key, len(kept))
@@ -119,7 +120,7 @@ def _check(observed: np.ndarray, replicated: np.ndarray) -> PredictiveCheck:
     def known(x: np.ndarray) -> np.ndarray:
         return np.where(none.reshape(none.shape + (1,) * (x.ndim - none.ndim)), np.nan, x)
 
-    interval = np.moveaxis(np.nanquantile(values, _INTERVAL, axis=0), 0, -1)
+    interval = np.moveaxis(np.nanquantile(values, INTERVAL, axis=0), 0, -1)
     p_value = above / np.maximum(number, 1)
     return PredictiveCheck(
         observed, known(np.nanmean(values, axis=0)), known(interval), known(p_value)

@@ -8,14 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.scipy.special import logsumexp
 from jax.typing import ArrayLike
 
 from numpyro_rankings.families import RankingFamily
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.posterior.draws import Draws
-from numpyro_rankings.posterior.likelihood import parameters_of
+from numpyro_rankings.posterior.likelihood import log_of_mixture, parameters_of
 from numpyro_rankings.rankings import Rankings, check_rankings
 
 
@@ -122,10 +121,7 @@ def _check_asked(
 def _match_items(
     draws: Draws, family: RankingFamily, new_rankings: Rankings, fitted: Rankings | None
 ) -> tuple[ArrayLike, ArrayLike | None]:
-    """Return orderings and choice sets of the fitted items; an item that is new has the number n.
-
-    :raises ValueError: if the items are others.
-    """
+    """Return orderings and choice sets of the fitted items; a new item has the number n."""
     number = draws.num_items
     if fitted is None:
         if new_rankings.num_items != number:
@@ -181,13 +177,10 @@ def _mean_log_rows(
         if "cluster_sizes" not in draw:
             return table[0]
         sizes, prior = draw["cluster_sizes"], PartitionPrior(draw["prior_scale"], num_components)
-        total = jnp.log(sizes.sum() + prior.alpha)
-        if not family.has_marginal:  # an empty component's parameters are a draw from the prior
-            return logsumexp(jnp.log(sizes + prior.kappa)[:, None] + table, axis=0) - total
-        log_new = family.log_new_cluster(key, draw, orderings, offered, num_new_clusters)
-        clusters = logsumexp(prior.log_join(sizes)[:, None] + table, axis=0)
-        log_open = prior.log_open((sizes > 0).sum())
-        return jnp.logaddexp(clusters, log_open + log_new) - total
+        log_new = None
+        if family.has_marginal:
+            log_new = family.log_new_cluster(key, draw, orderings, offered, num_new_clusters)
+        return log_of_mixture(table, log_new, sizes[:, None], sizes.sum(), prior)
 
     return _mean_over_draws(key, draws, len(orderings), one_draw)
 
@@ -196,10 +189,8 @@ def _mean_log_rows(
 def _mean_with_new_items(
     key: Array, draws: dict[str, Array], orderings: Array, family: RankingFamily
 ) -> Array:
-    def one_draw(key: Array, draw: dict[str, Array]) -> Array:
-        return family.log_rows_with_new_items(key, draw, jnp.asarray(orderings))
-
-    return _mean_over_draws(key, draws, len(orderings), one_draw)
+    log_rows = partial(family.log_rows_with_new_items, orderings=orderings)
+    return _mean_over_draws(key, draws, len(orderings), log_rows)
 
 
 def _mean_over_draws(

@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from numpy.typing import ArrayLike
 
-from numpyro_rankings.components.family import Family
+from numpyro_rankings.components.family import AugmentedFamily, Family, with_auxiliary
 from numpyro_rankings.families import Profile, RankingFamily, RankingProfile
 from numpyro_rankings.families.base import Arrays, interval_of
 from numpyro_rankings.ops.orderings import (
@@ -17,11 +19,11 @@ from numpyro_rankings.ops.orderings import (
     times_above,
     wants_of_members,
 )
-from numpyro_rankings.posterior.components import with_drawn_parameters
-from numpyro_rankings.posterior.draws import Draws
+from numpyro_rankings.posterior.draws import Draws, with_sizes
 from numpyro_rankings.posterior.partitions import (
     as_draws,
     as_partition,
+    evenly,
     found_again,
     match_clusters,
 )
@@ -103,7 +105,7 @@ def cluster_profiles(
     family = family or drawn.component_family
     check_rankings(rankings)
     if family is not None:
-        drawn = with_drawn_parameters(drawn, rankings, family, key)
+        drawn = _with_drawn_parameters(drawn, rankings, family, key)
     drawn.check_family()
     drawn = drawn.with_rankings(rankings)
     model, rankings, draws = drawn.family, drawn.fitted, drawn.flat()
@@ -114,6 +116,54 @@ def cluster_profiles(
     return sorted((clusters.profile(k) for k in clusters.labels), key=_by_size)
 
 
+def _with_drawn_parameters(
+    draws: Draws, rankings: Rankings, family: Family, key: Array | None
+) -> Draws:
+    """Return draws of a kernel of partitions with parameters of the clusters.
+
+    They are drawn from their posterior given the members, and named as by the kernels of rankings.
+    Points with unknown values, which come last, are left out.
+    """
+    samples = draws.samples
+    if family.ranking_family is None:
+        raise ValueError(
+            f"{type(family).__name__} is no family of rankings, whose clusters have profiles: use "
+            'partition_profiles(samples["assignments"])'
+        )
+    needed = ["assignments", *([family.site] if isinstance(family, AugmentedFamily) else [])]
+    missing = [name for name in needed if name not in samples]
+    if missing:
+        raise ValueError(f"the samples have no {missing[0]!r}, which {type(family).__name__} needs")
+    family.check(rankings)
+    labels, size = samples["assignments"], rankings.num_rankings
+    fitted = labels.shape[-1]
+    if fitted < size or (fitted > size and draws.partition != "links"):
+        raise ValueError(f"the run was of {fitted} rankings; these are {size}")
+    labels = labels[..., :size]
+    lead, slots = labels.shape[:-1], int(labels.max()) + 1
+    by_draw = {"labels": labels.reshape(-1, size).astype(np.int32)}
+    for name in needed[1:]:
+        x = samples[name]
+        if x.shape[:-1] != labels.shape:
+            raise ValueError(f"the run was of {x.shape[-2]} rankings; these are {size}")
+        by_draw[name] = x.reshape(-1, *x.shape[-2:])
+    keys = jax.random.split(jax.random.key(0) if key is None else key, len(by_draw["labels"]))
+
+    @jax.jit
+    def each(keys: Array, draws: dict[str, Array], rankings: Rankings) -> dict[str, Array]:
+        def one(inputs: tuple[Array, dict[str, Array]]) -> dict[str, Array]:
+            key, draw = inputs
+            points = family.statistics(with_auxiliary(family, rankings, draw))
+            clusters = family.of_clusters(points, draw["labels"], slots)
+            return family.draw_ranking_parameters(key, clusters)
+
+        return jax.lax.map(one, (keys, draws))
+
+    drawn = each(keys, {k: jnp.asarray(x) for k, x in by_draw.items()}, rankings)
+    parameters = {name: np.asarray(x).reshape(*lead, *x.shape[1:]) for name, x in drawn.items()}
+    return Draws.of_kernel(with_sizes({"assignments": labels, **parameters}), None, rankings)
+
+
 def _by_size(profile: Profile) -> float:
     return -profile.mean_size
 
@@ -122,20 +172,29 @@ def _population(
     model: RankingFamily, draws: dict[str, np.ndarray], rankings: Rankings
 ) -> RankingProfile:
     """Describe the only population, to which all rankings belong."""
-    size = float(rankings.num_rankings)
     parameters = {name: draws[name] for name in model.parameters}
-    common = Profile(
-        family=model,
-        label=0,
-        presence=1.0,
-        matched=1.0,
-        size=size,
-        size_interval=(size, size),
-        members=np.arange(rankings.num_rankings),
-        interval_over_all=(size, size),
-    )
+    size, members = np.array([rankings.num_rankings]), np.arange(rankings.num_rankings)
+    common = Profile(family=model, **_sizes(0, size, 1, members))
     amounts = np.asarray(rankings.counts, float)
     return _describe(common, parameters, model.entropies(parameters), rankings, amounts)
+
+
+def _sizes(label: int, sizes: np.ndarray, num_again: int, members: np.ndarray) -> dict[str, Any]:
+    """Return the fields of a profile that tell of the size of a cluster.
+
+    :param sizes: in all draws, (D,), 0 in those in which none is matched to it.
+    :param num_again: the number of draws in which it is found again.
+    """
+    known = sizes[sizes > 0]
+    return {
+        "label": label,
+        "presence": num_again / len(sizes),
+        "matched": len(known) / len(sizes),
+        "size": float(known.mean()) if len(known) else 0.0,
+        "size_interval": interval_of(known) if len(known) else (0.0, 0.0),
+        "members": members,
+        "interval_over_all": interval_of(sizes),
+    }
 
 
 class _Clusters:
@@ -156,10 +215,8 @@ class _Clusters:
         self.entropies = self._entropies()
 
     def _entropies(self) -> tuple[np.ndarray, float] | None:
-        """Return the entropy of each cluster that is matched, (D, C), and the largest possible.
-
-        All are computed at once: each number of clusters would be another compiled program.
-        """
+        """Return the entropy of each cluster that is matched, (D, C), and the largest possible."""
+        # all at once: each number of clusters would be another compiled program
         draw, slot = np.nonzero(self.matched >= 0)
         known = self.model.entropies(self._parameters(draw, slot))
         if known is None:
@@ -179,17 +236,10 @@ class _Clusters:
                 f"cluster {label} of the reference partition is found in no draw: leave the "
                 "reference out, or merge this cluster with another"
             )
-        sizes, num_draws = self.draws["cluster_sizes"][draw, slot], len(self.matched)
-        common = Profile(
-            family=self.model,
-            label=label,
-            presence=float(self.again[draw, slot].sum() / num_draws),
-            matched=len(draw) / num_draws,
-            size=float(sizes.mean()),
-            size_interval=interval_of(sizes),
-            members=np.flatnonzero(self.reference == label),
-            interval_over_all=_interval_over_all(sizes, num_draws),
-        )
+        sizes = np.zeros(len(self.matched), np.int64)
+        sizes[draw] = self.draws["cluster_sizes"][draw, slot]
+        members, num_again = np.flatnonzero(self.reference == label), self.again[draw, slot].sum()
+        common = Profile(family=self.model, **_sizes(label, sizes, int(num_again), members))
         entropies = None
         if self.entropies is not None:
             entropies = self.entropies[0][draw, slot], self.entropies[1]
@@ -206,8 +256,7 @@ def _describe(
 ) -> RankingProfile:
     """Add to a profile what is known of clusters of rankings.
 
-    :param parameters: of the cluster, in the draws that have it.
-    :param entropies: in the same draws, and the largest possible; None if they are not known.
+    :param parameters: of the cluster in the draws that have it, as are **entropies**.
     :param amounts: number of members of each row, (rows,).
     """
     model, names = common.family, [str(name) for name in rankings.items]
@@ -238,12 +287,10 @@ def _members_by_row(
 ) -> np.ndarray:
     """Return how many rankings of each row are in a cluster, the mean over some draws, (rows,).
 
-    :param labels: (D, N).
     :param draw: the draws that have the cluster, and **slot**, its label there.
     """
     rows = np.asarray(rankings.row_index)
-    some = np.linspace(0, len(draw) - 1, min(len(draw), _MEMBERS_DRAWS)).astype(int)
-    amounts = np.zeros(rankings.num_rows)
+    some, amounts = evenly(len(draw), _MEMBERS_DRAWS), np.zeros(rankings.num_rows)
     for k in some:
         amounts += np.bincount(rows[labels[draw[k]] == slot[k]], minlength=len(amounts))
     return amounts / len(some)
@@ -264,7 +311,7 @@ def partition_profiles(assignments: ArrayLike, reference: Any = None) -> list[Pa
     matched = match_clusters(assignments, reference)
     number = int(reference.max()) + 1
     again = found_again(assignments, reference, matched)
-    presence = np.bincount(matched[again], minlength=number) / len(matched)
+    num_again = np.bincount(matched[again], minlength=number).tolist()
     sizes_by_draw = np.zeros((len(matched), number), np.int32)  # 0 where none is matched
     for draw, (labels, names) in enumerate(zip(assignments, matched, strict=True)):
         known = np.flatnonzero(names >= 0)
@@ -273,19 +320,10 @@ def partition_profiles(assignments: ArrayLike, reference: Any = None) -> list[Pa
     probability = membership_probability(assignments, reference)
     profiles = []
     for k, column in enumerate(sizes_by_draw.T):
-        members, found = np.flatnonzero(reference == k), column[column > 0]
-        profiles.append(
-            PartitionProfile(
-                label=k,
-                presence=float(presence[k]),
-                matched=len(found) / len(column),
-                size=float(found.mean()) if len(found) else 0.0,
-                size_interval=interval_of(found) if len(found) else (0.0, 0.0),
-                members=members,
-                cohesion=float(probability[members].mean()),
-                interval_over_all=interval_of(column),
-            )
-        )
+        members = np.flatnonzero(reference == k)
+        cohesion = float(probability[members].mean())
+        sizes_of_k = _sizes(k, column, num_again[k], members)
+        profiles.append(PartitionProfile(cohesion=cohesion, **sizes_of_k))
     return sorted(profiles, key=_by_size)
 
 
@@ -316,12 +354,3 @@ def membership_probability(assignments: ArrayLike, reference: ArrayLike) -> np.n
         together += (np.bincount(pairs)[pairs] - 1) / with_others
         together[alone] += np.bincount(labels)[labels[alone]] == 1
     return together / len(assignments)
-
-
-def _interval_over_all(sizes: np.ndarray, num_draws: int) -> tuple[float, float]:
-    """Interval of a size that is 0 in the draws without the cluster.
-
-    :param sizes: in the draws that have it.
-    :param num_draws: number of all draws.
-    """
-    return interval_of(np.concatenate([sizes, np.zeros(num_draws - len(sizes))]))

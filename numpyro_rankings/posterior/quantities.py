@@ -18,32 +18,30 @@ _WEIGHTS_SHOWN = 5
 
 
 def label_free_quantities(draws: Draws) -> dict[str, np.ndarray]:
-    """Return the quantities of each draw, by name.
+    """Return the quantities of each draw, (chains, draws) or (chains, draws, K), by name.
 
-    :param draws: with the rankings that were fitted, unless they are of partitions.
-    :return: arrays (chains, draws) or (chains, draws, K): those of ``LABEL_FREE_QUANTITIES`` that
-        there are, and those of the family, such as ``population_weights``, (chains, draws, items),
-        of which :func:`as_shown` chooses some.
+    They are those of ``LABEL_FREE_QUANTITIES`` that there are, and those of the family, such as
+    ``population_weights``, (chains, draws, items), of which :func:`as_shown` chooses some.
     """
     samples, sizes = draws.samples, draws.sizes
-    found = {
+    quantities = {
         name: samples[name]
         for name in LABEL_FREE_QUANTITIES
         if name in samples and samples[name].ndim == 2
     }
     if "log_joint" in samples:
-        found["log_joint"] = log_joint_of(samples)
+        quantities["log_joint"] = log_joint_of(samples)
     if draws.family is not None:
         of_clusters = sizes if draws.is_mixture else None
-        found |= draws.family.quantities(samples, of_clusters, draws.fitted)
+        quantities |= draws.family.quantities(samples, of_clusters, draws.fitted)
         if draws.labels is not None and not draws.is_mixture:
-            found.pop("alpha", None)  # has no effect
+            quantities.pop("alpha", None)  # has no effect
     if sizes is not None:
-        found["largest_sizes"] = _largest_first(sizes)
-        found["partition_entropy"] = partition_entropy(sizes)
+        quantities["largest_sizes"] = _largest_first(sizes)
+        quantities["partition_entropy"] = partition_entropy(sizes)
     elif draws.labels is not None:
-        found |= quantities_of_labels(draws.labels)
-    return found
+        quantities |= quantities_of_labels(draws.labels)
+    return quantities
 
 
 def as_shown(
@@ -51,9 +49,7 @@ def as_shown(
 ) -> tuple[dict[str, np.ndarray], list[str]]:
     """Keep the sizes that are ever positive, and the weights that are largest on average.
 
-    :param items: names of all items.
-    :return: the quantities with ``top_weights``, (chains, draws, K), instead of
-        ``population_weights``, and the names of the items of these.
+    These are ``top_weights``, (chains, draws, K), and the names of their items are returned too.
     """
     quantities, top_items = dict(quantities), []
     if "largest_sizes" in quantities:

@@ -67,8 +67,7 @@ def relabel_samples(samples: Mapping[str, Any], reference: Any = None) -> Relabe
     canonical = canonical_labels(labels)  # so that ties are broken the same way for any labels
     chosen = reference_partition(canonical, reference).labels
     num_clusters = int(chosen.max()) + 1
-    new_slot = _new_slots(canonical, chosen, num_clusters)
-    old_slot = _old_slots(labels, canonical, new_slot, num_clusters)
+    new_slot, old_slot = _slots(labels, canonical, chosen, num_clusters)
     for name in sites_of_clusters() & set(arrays):
         by_draw = arrays[name].reshape(len(labels), *arrays[name].shape[len(lead) :])
         moved = _permute(by_draw, old_slot, 0 if name == "cluster_sizes" else -1)
@@ -78,22 +77,21 @@ def relabel_samples(samples: Mapping[str, Any], reference: Any = None) -> Relabe
     return RelabeledSamples(arrays, (old_slot >= 0).reshape(*lead, -1), num_clusters)
 
 
-def _new_slots(canonical: np.ndarray, reference: np.ndarray, num_clusters: int) -> np.ndarray:
-    """New slot of each cluster of each draw, in order of first use, (D, C); -1 for no cluster."""
+def _slots(
+    labels: np.ndarray, canonical: np.ndarray, reference: np.ndarray, num_clusters: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """New slot of each cluster in order of first use, (D, C), and old one of each new, (D, K + U).
+
+    They are -1 where a draw has no such cluster.
+    """
     matched = match_clusters(canonical, reference)
     is_cluster = np.arange(matched.shape[1]) <= canonical.max(axis=1, keepdims=True)
     is_other = is_cluster & (matched < 0)
-    return np.where(is_other, num_clusters + np.cumsum(is_other, axis=1) - 1, matched)
-
-
-def _old_slots(
-    labels: np.ndarray, canonical: np.ndarray, new_slot: np.ndarray, num_clusters: int
-) -> np.ndarray:
-    """Old slot of each new one, -1 if a draw has no such cluster, (D, K + U)."""
+    new_slot = np.where(is_other, num_clusters + np.cumsum(is_other, axis=1) - 1, matched)
+    old_slot = np.full((len(labels), max(int(new_slot.max()) + 1, num_clusters)), -1)
     draw = np.arange(len(labels))[:, None]
-    before = np.full((len(labels), max(int(new_slot.max()) + 1, num_clusters)), -1)
-    before[draw, np.take_along_axis(new_slot, canonical, axis=1)] = labels
-    return before
+    old_slot[draw, np.take_along_axis(new_slot, canonical, axis=1)] = labels
+    return new_slot, old_slot
 
 
 def _permute(values: np.ndarray, old_slot: np.ndarray, missing: int) -> np.ndarray:

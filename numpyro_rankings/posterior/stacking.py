@@ -1,6 +1,5 @@
 """Weights of chains that disagree, by how well each predicts rankings that it has not seen."""
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,6 +7,7 @@ import numpy as np
 from numpyro_rankings.posterior.diagnostics import STACKING_WEIGHTS, as_dataset
 from numpyro_rankings.posterior.draws import Draws
 from numpyro_rankings.posterior.likelihood import pointwise_log_likelihood
+from numpyro_rankings.posterior.partitions import evenly
 
 _MOST_STEPS, _TOLERANCE = 10_000, 1e-9
 _MOST_VALUES, _LEAST_DRAWS, _MOST_RANKINGS = 10_000_000, 50, 2000  # for the weights of a report
@@ -55,61 +55,36 @@ def _stack(values: np.ndarray, reff: float) -> StackedChains:
     for chain, of_chain in enumerate(values):
         log_densities[chain], shapes[chain] = leave_one_out(of_chain.T, reff)
     weights = _stacking_weights(log_densities)
-    return StackedChains(
-        weights,
-        log_densities.sum(-1),
-        float(_log_mixture(weights, log_densities).sum()),
-        shapes.max(-1),
-    )
+    with np.errstate(divide="ignore"):
+        mixture = np.logaddexp.reduce(np.log(weights)[:, None] + log_densities, axis=0)
+    return StackedChains(weights, log_densities.sum(-1), float(mixture.sum()), shapes.max(-1))
 
 
 def stack_fitted_chains(draws: Draws) -> StackedChains:
-    """Weight the chains of a kernel of rankings, from some of its draws and rankings.
-
-    :param draws: with the rankings that were fitted.
-    """
+    """Weight the chains of a kernel of rankings, from some of its draws and rankings."""
     family, size = draws.check_family(), draws.fitted.num_rankings
     of_one = family.cost_of_new_cluster if draws.is_mixture else 1
     most = max(_LEAST_DRAWS, _MOST_VALUES // (of_one * draws.num_chains * size))
-    some = np.linspace(0, draws.num_draws - 1, min(draws.num_draws, most)).astype(int)
-    which = np.unique(np.linspace(0, size - 1, min(size, _MOST_RANKINGS)).astype(int))
-    values = pointwise_log_likelihood(draws.take(np.unique(some)), which)
+    some = draws.take(evenly(draws.num_draws, most))
+    values = pointwise_log_likelihood(some, evenly(size, _MOST_RANKINGS))
     return _stack(np.asarray(values, np.float64), 1.0)
 
 
-def draw_by_weight(samples: Mapping[str, Any], weights: np.ndarray) -> dict[str, np.ndarray]:
-    """Return draws of the mixture of the chains: of each as many as its weight says, evenly spaced.
-
-    :param samples: each (chains, draws, …).
-    :return: each (D, …), where D is about the number of draws of one chain.
-    """
-    chain, draw = _places_by_weight(np.shape(next(iter(samples.values())))[1], weights)
-    return {name: np.asarray(x)[chain, draw] for name, x in samples.items()}
-
-
 def posterior_by_weight(posterior: Any) -> Any:
-    """Return a posterior whose chains have weights as one chain of the draws that these choose.
+    """Return a posterior whose chains have weights as one chain, of about as many draws as one.
 
-    :param posterior: an :class:`xarray.Dataset`; one without weights is returned as it is.
+    Each chain has as many of them, evenly spaced, as its weight says. Without weights nothing is
+    changed.
     """
-    weights = posterior.attrs.get(STACKING_WEIGHTS)
+    weights, draws = posterior.attrs.get(STACKING_WEIGHTS), posterior.sizes["draw"]
     if weights is None:
         return posterior
-    chain, draw = _places_by_weight(posterior.sizes["draw"], weights)
+    chosen = [evenly(draws, round(x * draws)) for x in weights]
+    chain, draw = np.repeat(np.arange(len(chosen)), list(map(len, chosen))), np.concatenate(chosen)
     one = posterior.isel(chain=("draw", chain), draw=("draw", draw))
     one = one.drop_vars(["chain", "draw"], errors="ignore").expand_dims("chain")
     one.attrs = {name: x for name, x in posterior.attrs.items() if name != STACKING_WEIGHTS}
     return one
-
-
-def _places_by_weight(draws: int, weights: np.ndarray) -> np.ndarray:
-    """Return the chain and the draw of each draw that is chosen, (2, D)."""
-    places = [
-        (chain, k)
-        for chain, weight in enumerate(weights)
-        for k in np.linspace(0, draws - 1, round(weight * draws)).astype(int)
-    ]
-    return np.array(places).T
 
 
 def _log_likelihood(data: Any) -> np.ndarray:
@@ -129,10 +104,7 @@ def _log_likelihood(data: Any) -> np.ndarray:
 
 
 def leave_one_out(values: np.ndarray, reff: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the log leave-one-out densities of the observations, and the Pareto shapes.
-
-    :param values: (observations, draws).
-    """
+    """Return log leave-one-out densities and Pareto shapes of values (observations, draws)."""
     try:
         from arviz import psislw
 
@@ -146,10 +118,7 @@ def leave_one_out(values: np.ndarray, reff: float) -> tuple[np.ndarray, np.ndarr
 
 
 def _stacking_weights(log_densities: np.ndarray) -> np.ndarray:
-    """Return the weights that maximise the sum of the log densities of the mixture.
-
-    The sum is concave. Each step of expectation-maximization increases it.
-    """
+    """Return the weights that maximise the sum of the log densities, which is concave, by EM."""
     scaled = np.exp(log_densities - log_densities.max(0))
     weights = np.full(len(scaled), 1 / len(scaled))
     for _ in range(_MOST_STEPS):
@@ -158,8 +127,3 @@ def _stacking_weights(log_densities: np.ndarray) -> np.ndarray:
         if np.abs(weights - before).max() < _TOLERANCE:
             break
     return weights / weights.sum()
-
-
-def _log_mixture(weights: np.ndarray, log_densities: np.ndarray) -> np.ndarray:
-    with np.errstate(divide="ignore"):
-        return np.logaddexp.reduce(np.log(weights)[:, None] + log_densities, axis=0)

@@ -7,7 +7,7 @@ from numpyro_rankings.rankings.container import (
     check_unranked,
     num_stages,
 )
-from numpyro_rankings.rankings.errors import RankingsError
+from numpyro_rankings.rankings.names import RankingsError
 
 __all__ = [
     "Rankings",

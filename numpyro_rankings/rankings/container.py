@@ -1,6 +1,7 @@
 """The data container: rankings of n items, with counts, lists of any length, and choice sets."""
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -8,20 +9,19 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from numpyro_rankings.rankings.errors import RankingsError
-from numpyro_rankings.rankings.formats import load
 from numpyro_rankings.rankings.names import (
+    RankingsError,
     as_array,
     is_missing,
     is_number,
     item_names,
     list_of_names,
     name_of,
+    names_shown,
     number_names,
     row_place,
-    some_of,
 )
-from numpyro_rankings.rankings.orderings import check_table, listed_items, padded_table
+from numpyro_rankings.rankings.orderings import check_table, listed_items, padded_table, row_keys
 from numpyro_rankings.rankings.ranks import (
     as_floats,
     check_same_order,
@@ -33,7 +33,20 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _INT32_MAX = np.iinfo(np.int32).max
-_LARGEST_KEY = 2**62
+# Readers and writers, which are built on the container, so that it imports none of them. They are
+# named as in a package's entry points.
+_FORMATS = {
+    "read long table": "numpyro_rankings.readers.frames:read_long",
+    "write table": "numpyro_rankings.readers.writing:write_frame",
+    "read .soc, .soi": "numpyro_rankings.readers.preflib:read_preflib",
+    "write .blt": "numpyro_rankings.readers.blt:write_blt",
+}
+
+
+def _load(name: str) -> Callable[..., Any]:
+    """Return the function that reads or writes a format."""
+    module, _, function = _FORMATS[name].partition(":")
+    return getattr(import_module(module), function)
 
 
 @jax.tree_util.register_pytree_node_class
@@ -234,7 +247,7 @@ class Rankings:
         :return: the rankings, one row for each judge.
         :raises RankingsError: naming the judge and the item.
         """
-        return load("read long table")(df, (judge, item, rank), items, unranked, count)
+        return _load("read long table")(df, (judge, item, rank), items, unranked, count)
 
     @classmethod
     def from_preflib(cls, path: Any, unranked: str = "below") -> "Rankings":
@@ -246,7 +259,7 @@ class Rankings:
         :raises RankingsError: naming the file and the line.
         """
         check_unranked(unranked)
-        rankings = load("read .soc, .soi")(path)
+        rankings = _load("read .soc, .soi")(path)
         if unranked == "below":
             return rankings
         offered = listed_items(np.asarray(rankings.orderings), rankings.num_items)
@@ -261,7 +274,7 @@ class Rankings:
         :param title: of the election.
         :raises RankingsError: if the rankings do not fit the format; then nothing is written.
         """
-        load("write .blt")(self, path, seats, title)
+        _load("write .blt")(self, path, seats, title)
 
     # -- views ---------------------------------------------------------------------------------
 
@@ -349,7 +362,7 @@ class Rankings:
            >>> Rankings.from_ranks(r.to_dataframe("ranks")) == r
            True
         """
-        return load("write table")(self, layout, count)
+        return _load("write table")(self, layout, count)
 
     def expand(self) -> "Rankings":
         """Return one row for each of the N rankings, with each row repeated in place."""
@@ -374,10 +387,10 @@ class Rankings:
 
         :return: the rankings, and the new row of each old one, (rows,).
         """
-        keys = _row_keys(np.asarray(self.orderings))
+        keys = row_keys(np.asarray(self.orderings))
         if self.choice_sets is not None:
             offered = np.packbits(np.asarray(self.choice_sets), axis=1)
-            keys = _row_keys(np.column_stack([keys, _row_keys(offered)]))
+            keys = row_keys(np.column_stack([keys, row_keys(offered)]))
         _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
         totals = np.bincount(inverse, weights=np.asarray(self.counts, float))
         order = np.argsort(first)
@@ -451,8 +464,7 @@ def build_rankings(
 ) -> Rankings:
     """Check the data and make rankings of them; all constructors and readers end here.
 
-    :param names: names of the items, already checked.
-    :param where: returns the name of a row in the user's data, for messages.
+    Messages call a row of the user's data ``where(row)``.
     """
     table = padded_table(orderings, names, where)
     check_table(table, names, where)
@@ -467,22 +479,6 @@ def build_rankings(
     )
     static = (len(names), names, int(checked_counts.sum()))
     return Rankings.tree_unflatten(static, leaves)
-
-
-def _row_keys(table: np.ndarray) -> np.ndarray:
-    """Return a number for each row, the same for equal rows; entries are -1 or more.
-
-    To sort these takes a tenth of the time of sorting the rows.
-    """
-    keys, size = np.zeros(len(table), np.int64), 1
-    for column in table.T:
-        base = int(column.max(initial=0)) + 2
-        if size * base > _LARGEST_KEY:
-            _, keys = np.unique(keys, return_inverse=True)
-            size = int(keys.max(initial=0)) + 1
-        keys = keys * base + (column.astype(np.int64) + 1)
-        size *= base
-    return np.unique(keys, return_inverse=True)[1]
 
 
 def _rebuild(leaves: tuple, static: tuple) -> Rankings:
@@ -568,7 +564,8 @@ def _in_order_of_items(choice_sets: Any, names: tuple[str, ...]) -> Any:
     if set(columns) != set(names):
         name = next(column for column in columns if column not in names)
         raise RankingsError(
-            f"choice_sets has a column {name!r}, which is not an item; expected {some_of(names)}"
+            f"choice_sets has a column {name!r}, which is not an item; expected "
+            f"{names_shown(names, 10)}"
         )
     return choice_sets.to_numpy()[:, [columns.index(name) for name in names]]
 

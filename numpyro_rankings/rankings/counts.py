@@ -8,18 +8,12 @@ from numpyro_rankings.rankings import Rankings
 
 
 class ItemCounts(NamedTuple):
-    """How often the items of rankings are listed.
+    """How often the items of rankings are listed."""
 
-    - **ranked** - (n,) int, the number of judges who rank the item.
-    - **first** - (n,) int, the number of those who rank it first.
-    - **mean_rank** - (n,) its mean rank where it is ranked; NaN if it never is.
-    - **order** - (n,) the items, those most often first before the others.
-    """
-
-    ranked: np.ndarray
-    first: np.ndarray
-    mean_rank: np.ndarray
-    order: np.ndarray
+    ranked: np.ndarray  # (n,) int, the number of judges who rank the item
+    first: np.ndarray  # (n,) int, the number of those who rank it first
+    mean_rank: np.ndarray  # (n,) its mean rank where it is ranked; NaN if it never is
+    order: np.ndarray  # (n,) the items, those most often first before the others
 
 
 def item_counts(rankings: Rankings) -> ItemCounts:

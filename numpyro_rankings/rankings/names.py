@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numpyro_rankings.rankings.errors import RankingsError
+
+class RankingsError(ValueError):
+    """Invalid data. The message is one line that names the row, the item and what was expected."""
 
 
 def is_missing(value: Any) -> bool:
@@ -51,9 +53,15 @@ def row_place(row: int) -> str:
     return f"row {row + 1}"
 
 
-def some_of(names: Sequence[str]) -> str:
-    """Return the first names, for messages."""
-    return ", ".join(names if len(names) <= 10 else [*names[:10], "…"])
+def names_shown(names: Sequence[str], most: int = 5) -> str:
+    """Return the first names, with ``…`` if there are more."""
+    return ", ".join(names[:most]) + (", …" if len(names) > most else "")
+
+
+def names_counted(names: Sequence[str], most: int = 5) -> str:
+    """Return the first names, and how many more there are."""
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def name_of(item: Any) -> str:
@@ -101,16 +109,11 @@ def item_names(items: Sequence[Any] | None, num_items: int | None = None) -> tup
 
 
 class Numbers(NamedTuple):
-    """The numbers that name items.
+    """The numbers that name items."""
 
-    - **item_of** - index of the item that a number names.
-    - **all_are_names** - whether numbers in orderings are names for sure.
-    - **is_said** - whether the user said so, so that -1 is no padding if it is a name.
-    """
-
-    item_of: dict[float, int]
-    all_are_names: bool
-    is_said: bool
+    item_of: dict[float, int]  # index of the item that a number names
+    all_are_names: bool  # whether numbers in orderings are names for sure
+    is_said: bool  # whether the user said so, so that -1 is no padding if it is a name
 
 
 def number_names(

@@ -6,8 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from numpyro_rankings.rankings.errors import RankingsError
-from numpyro_rankings.rankings.names import Numbers, as_array, is_missing, some_of
+from numpyro_rankings.rankings.names import (
+    Numbers,
+    RankingsError,
+    as_array,
+    is_missing,
+    names_shown,
+)
 
 
 def padded_table(
@@ -18,7 +23,7 @@ def padded_table(
 ) -> np.ndarray:
     """Convert the orderings to a table of whole numbers, not yet checked against the items.
 
-    :param numbers: the numbers that name items; without them all numbers are indices.
+    Without ``numbers``, which name items, all numbers are indices.
     """
     is_text = None  # of entries that are names, already converted to indices
     if not hasattr(orderings, "shape"):
@@ -86,7 +91,7 @@ def _read_numbers(
         row, place = np.argwhere(is_number)[k]
         raise RankingsError(
             f"{where(row)}: {table[row, place]:g} at place {place + 1} is not an item; expected "
-            f"one of the names {some_of(names)}, or say entries='indices'"
+            f"one of the names {names_shown(names, 10)}, or say entries='indices'"
         )
     if not numbers.all_are_names:
         can_be_indices = ((values >= 0) & (values < len(names))).all()
@@ -114,10 +119,7 @@ def _without_missing_end(entries: list) -> list:
 def _table_of_lists(
     orderings: Any, names: tuple[str, ...], where: Callable[[int], str]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Convert a list of lists of indices or names to a table padded with -1.
-
-    :return: the table, with NaN as padding, and which of its entries were names.
-    """
+    """Convert lists of indices or names to a table padded with NaN, and say which are names."""
     try:
         given = list(orderings)
     except TypeError:
@@ -153,16 +155,16 @@ def _table_of_lists(
         texts = [isinstance(entry, str) for entry in entries]
         is_text[is_place] = texts
         index = {name: i for i, name in enumerate(names)}
-        found = {
+        index_of = {
             entry: index.get(entry.strip()) for entry in set(entries) if isinstance(entry, str)
         }
-        if None in found.values():
+        if None in index_of.values():
             refuse(
-                lambda entry: isinstance(entry, str) and found[entry] is None,
-                f"one of {some_of(names)}",
+                lambda entry: isinstance(entry, str) and index_of[entry] is None,
+                f"one of {names_shown(names, 10)}",
             )
         entries = [
-            found[entry] if text else entry for entry, text in zip(entries, texts, strict=True)
+            index_of[entry] if text else entry for entry, text in zip(entries, texts, strict=True)
         ]
     table = np.full(is_place.shape, np.nan)
     table[is_place] = entries
@@ -203,3 +205,19 @@ def listed_items(table: np.ndarray, num_items: int) -> np.ndarray:
     rows, places = np.nonzero(table >= 0)
     listed[rows, table[rows, places].astype(np.intp)] = True
     return listed
+
+
+def row_keys(table: np.ndarray) -> np.ndarray:
+    """Return a number for each row, the same for equal rows; entries are -1 or more.
+
+    To sort these takes a tenth of the time of sorting the rows.
+    """
+    keys, size = np.zeros(len(table), np.int64), 1
+    for column in table.T:
+        base = int(column.max(initial=0)) + 2
+        if size * base > 2**62:
+            _, keys = np.unique(keys, return_inverse=True)
+            size = int(keys.max(initial=0)) + 1
+        keys = keys * base + (column.astype(np.int64) + 1)
+        size *= base
+    return np.unique(keys, return_inverse=True)[1]

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from numpyro_rankings.rankings.errors import RankingsError
 from numpyro_rankings.rankings.names import (
+    RankingsError,
     as_array,
     is_missing,
     name_of,
@@ -16,10 +16,7 @@ from numpyro_rankings.rankings.names import (
 
 
 def as_floats(ranks: Any, columns: Sequence[Any] | None) -> np.ndarray:
-    """Convert a table of ranks to floats, with NaN for what is missing.
-
-    :param columns: those of a data frame.
-    """
+    """Convert a table of ranks, of a data frame if it has columns, to floats; NaN if missing."""
     if columns is not None:
         dtypes = list(getattr(ranks, "dtypes", ()))
     else:
@@ -91,11 +88,7 @@ def orderings_of_ranks(
     names: tuple[str, ...],
     where: Callable[[int], str],
 ) -> np.ndarray:
-    """Check ranks, and convert them to orderings padded with -1, int32 (rows, T).
-
-    :param entries: row, item and rank of all items that are ranked.
-    :param where: as in :func:`build_rankings`.
-    """
+    """Check (row, item, rank) of all ranked items; return orderings (rows, T), padded with -1."""
     rows, items, ranks = entries
     broken = ~((ranks >= 1) & (ranks == np.floor(ranks)) & (ranks < np.inf))
     if broken.any():

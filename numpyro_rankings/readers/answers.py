@@ -6,12 +6,11 @@ what looks like a ranking and is none.
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import NoReturn
 
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
-from numpyro_rankings.readers.grids import Column, Grid, whole_number
+from numpyro_rankings.readers.grids import Column, Grid, table_of, whole_number
 from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
 
@@ -46,18 +45,13 @@ _DECIMAL = re.compile(r"\d{1,4}[.,]\d{1,6}")
 
 
 def rank_in_words(text: str) -> tuple[int, str] | None:
-    """Return the rank that a text says, and what else it says; None if it says none.
-
-    Such texts are ``1``, ``1st``, ``2. Choice``, ``Rank 3``, ``third choice`` and ``5 (worst)``.
-    """
-    found = _RANK.fullmatch(text)
-    if found is None:
+    """Return the rank that a text such as ``2. Choice`` says, and the comment of ``5 (worst)``."""
+    match = _RANK.fullmatch(text)
+    if match is None:
         return None
-    number = (
-        int(found["number"]) if found["number"] else NUMBER_WORDS.index(found["word"].lower()) + 1
-    )
-    comment = next((x for x in (found[y] for y in ("inside", "after", "equal", "bare")) if x), "")
-    return number, comment.strip()
+    number, word, *comments = match.group("number", "word", "inside", "after", "equal", "bare")
+    rank = int(number) if number else NUMBER_WORDS.index(word.lower()) + 1
+    return rank, next(filter(None, comments), "").strip()
 
 
 def without_missing(
@@ -65,7 +59,7 @@ def without_missing(
 ) -> tuple[list[Column], list[str]]:
     """Make cells empty that say that nothing is ranked, and tell how many there were.
 
-    :param num_items: the number of items if the cells are ranks, which no text of these can be.
+    Of ranks of ``num_items`` items, none can say so.
     """
     if not missing:
         return list(columns), []
@@ -78,18 +72,13 @@ def without_missing(
             )
     keys = {text_key(word): word for word in reversed(missing)}
     counts = dict.fromkeys(missing, 0)
-    found = []
     for column in columns:
-        of_value = np.bincount(column.codes, minlength=len(column.values)).tolist()
-        texts = list(column.values)
-        for k, text in enumerate(texts):
-            key = text_key(text)
-            if text and key in keys:
-                counts[keys[key]] += of_value[k]
-                texts[k] = ""
-        found.append(column.with_texts(texts))
+        for text, num_cells in column.counts().items():
+            if text_key(text) in keys:
+                counts[keys[text_key(text)]] += num_cells
+    emptied = [x.with_texts(lambda text: "" if text_key(text) in keys else text) for x in columns]
     shown = ", ".join(f"{word!r} in {plural(k, 'cell')}" for word, k in counts.items())
-    return found, [f"read as not ranked: {shown}"]
+    return emptied, [f"read as not ranked: {shown}"]
 
 
 def text_key(text: str) -> str:
@@ -101,11 +90,7 @@ def text_key(text: str) -> str:
 def refuse_missing_ranks(
     grid: Grid, columns: Sequence[Column], num_items: int | None, missing: Sequence[str]
 ) -> None:
-    """Refuse texts that may mean that an item is not ranked, and say how to say so.
-
-    :param num_items: the number of items, or None if it is not known.
-    :param missing: texts that are said to mean it.
-    """
+    """Refuse texts that may mean that an item is not ranked, and say how to say so."""
     for column in columns:
         for text in column.values:
             number = whole_number(text)
@@ -116,15 +101,11 @@ def refuse_missing_ranks(
                     number < 1 or (num_items is not None and number > num_items)
                 )
             if text and is_meant:
-                _refuse_missing_rank(grid, column, text, missing)
-
-
-def _refuse_missing_rank(grid: Grid, column: Column, text: str, missing: Sequence[str]) -> NoReturn:
-    raise RankingsError(
-        f"{grid.at_text(column, text)}: expected a rank, a whole number from 1, or nothing, got "
-        f"{text!r}; if it means that the item is not ranked, add "
-        f"{option('missing', ','.join([*missing, text]))}"
-    )
+                raise RankingsError(
+                    f"{grid.at_text(column, text)}: expected a rank, a whole number from 1, or "
+                    f"nothing, got {text!r}; if it means that the item is not ranked, add "
+                    f"{option('missing', ','.join([*missing, text]))}"
+                )
 
 
 def refuse_missing_items(
@@ -169,13 +150,7 @@ def numbers_in(columns: Sequence[Column]) -> np.ndarray:
         value = whole_number(text) if text else 0
         return value if value is not None and 0 <= value < 2**31 else -1
 
-    return np.stack(
-        [
-            np.array([number(x) for x in column.values], np.int32)[column.codes]
-            for column in columns
-        ],
-        axis=1,
-    )
+    return table_of(columns, number)
 
 
 def ranks_in(column: Column, num_items: int | None) -> np.ndarray:
@@ -188,4 +163,4 @@ def ranks_in(column: Column, num_items: int | None) -> np.ndarray:
         number = whole_number(text)
         return -1 if number is None or not 1 <= number <= most else number
 
-    return np.array([rank(text) for text in column.values], np.int32)[column.codes]
+    return column.mapped(rank)

@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.rankings.orderings import row_keys
 from numpyro_rankings.words import plural
 
 BLANK, OVERVOTE = -1, -2  # what a rank has instead of an item
@@ -52,33 +53,25 @@ class Rules(NamedTuple):
     write_ins: str = "item"
     max_ranks: int | None = None
 
-    def check(self) -> None:
-        """Refuse what is no rule."""
-        for name, known in _CHOICES.items():
-            value = getattr(self, name)
-            if value not in known:
-                expected = " or ".join(map(repr, known))
-                raise RankingsError(f"{name} is {expected}, not {value!r}")
-        for name, least in (("skipped", 0), ("max_ranks", 1)):
-            value = getattr(self, name)
-            is_number = isinstance(value, int | np.integer) and not isinstance(value, bool)
-            if value is not None and not (is_number and value >= least):
-                raise RankingsError(f"{name} is a whole number from {least}, not {value!r}")
-
 
 RULES = Rules._fields
 
 
 def given_rules(**given: object) -> Rules | None:
-    """Return the rules that are given, with defaults for the others; None if none is given.
-
-    :raises RankingsError: if a value is no rule.
-    """
+    """Return the rules that are given, with defaults for the others; None if none is given."""
     values = {name: value for name, value in given.items() if value is not None}
     if not values:
         return None
     rules = Rules(**values)  # type: ignore[arg-type]
-    rules.check()
+    for name, known in _CHOICES.items():
+        if (choice := getattr(rules, name)) not in known:
+            expected = " or ".join(map(repr, known))
+            raise RankingsError(f"{name} is {expected}, not {choice!r}")
+    for name, least in (("skipped", 0), ("max_ranks", 1)):
+        number = getattr(rules, name)
+        is_number = isinstance(number, int | np.integer) and not isinstance(number, bool)
+        if number is not None and not (is_number and number >= least):
+            raise RankingsError(f"{name} is a whole number from {least}, not {number!r}")
     return rules
 
 
@@ -124,8 +117,8 @@ class BallotCounts(NamedTuple):
             (self.repeated, f"a name for the second time, {ends[rules.repeated]}"),
             (self.write_ins, "a write-in, which is taken off"),
         )
-        found = [(number, f"has {what}", f"have {what}") for number, what in said]
-        found += [
+        sentences = [(number, f"has {what}", f"have {what}") for number, what in said]
+        sentences += [
             (self.blank, "is blank, and is left out", "are blank, and are left out"),
             (
                 self.emptied,
@@ -135,7 +128,7 @@ class BallotCounts(NamedTuple):
         ]
         return [
             f"{plural(number, 'ballot')} of {self.cast:,} {one if number == 1 else many}"
-            for number, one, many in found
+            for number, one, many in sentences
             if number
         ]
 
@@ -143,19 +136,15 @@ class BallotCounts(NamedTuple):
 def apply_rules(
     marks: np.ndarray, weights: np.ndarray, rules: Rules, is_write_in: np.ndarray
 ) -> tuple[np.ndarray, BallotCounts]:
-    """Return the lists that the rules leave, and how many ballots each of them touched.
+    """Return the lists that the rules leave of marks (ballots, ranks), and whom each rule touched.
 
     A rank with several names is no blank rank, nor are its names on the ballot for the rule of
     repeated names. Blank ranks are counted from the last rank with a mark.
-
-    :param marks: (ballots, ranks) the item at each rank, or :data:`BLANK` or :data:`OVERVOTE`.
-    :param weights: (ballots,) how many ballots of the file each stands for.
-    :param is_write_in: (items,) bool.
-    :return: (ballots, T) items, best first, padded with -1.
     """
-    distinct, inverse = _distinct(np.asarray(marks, np.int32))
-    weights = np.bincount(inverse, weights=weights, minlength=len(distinct))
-    lists, touched = _apply(distinct, rules, np.asarray(is_write_in, bool))
+    keys = row_keys(marks - OVERVOTE - 1)  # from -1 on
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    weights = np.bincount(inverse, weights=weights)
+    lists, touched = _apply(np.asarray(marks[first], np.int32), rules, is_write_in)
     cast = int(weights.sum())
     counts = BallotCounts(cast, *(int(weights @ x) for x in touched))
     return lists[inverse], counts
@@ -222,18 +211,3 @@ def _is_again(marks: np.ndarray) -> np.ndarray:
     for k in range(1, marks.shape[1]):
         is_again[:, k] = (marks[:, :k] == marks[:, [k]]).any(1)
     return is_again & (marks >= 0)
-
-
-def _distinct(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct rows of a table, and the place of each row among them."""
-    if not len(table):
-        return table, np.zeros(0, np.int64)
-    keys = np.zeros(len(table), np.int64)
-    width, low = int(table.max()) - int(table.min()) + 1, int(table.min())
-    for k in range(table.shape[1]):
-        if len(keys) * width > np.iinfo(np.int64).max or int(keys.max()) > 2**62 // width:
-            # the distinct rows so far are numbered, so that the keys stay small
-            keys = np.unique(keys, return_inverse=True)[1].reshape(-1)
-        keys = keys * width + (table[:, k] - low)
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    return table[first], inverse.reshape(-1)

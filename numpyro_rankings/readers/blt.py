@@ -37,7 +37,7 @@ from numpyro_rankings.readers.elections import (
 from numpyro_rankings.readers.grids import place_of
 from numpyro_rankings.readers.surveys import Survey
 from numpyro_rankings.readers.text import check_writable_names, read_text
-from numpyro_rankings.readers.votes import votes_of_marks
+from numpyro_rankings.readers.votes import votes_of_marks, without_items
 from numpyro_rankings.words import plural
 
 BLT = "a .blt file"
@@ -98,27 +98,27 @@ def read_blt(path: str | os.PathLike, encoding: str | None = None, **options: ob
     ballots, withdrawn, number, rest = _read_ballots(name, number, lines, num_items)
     items, parties = _names(name, number, rest, lines, num_items)
     marks_of_bodies = _marks(name, ballots, num_items, withdrawn)
-    kept = [k for k in range(num_items) if k not in withdrawn]
-    if len(kept) < 2:
+    if num_items - len(withdrawn) < 2:
         raise RankingsError(f"{name}: a ranking needs at least 2 candidates who have not withdrawn")
-    index = np.full(num_items + 2, BLANK, np.int32)
-    index[kept] = np.arange(len(kept))
-    index[[OVERVOTE, BLANK]] = OVERVOTE, BLANK
-    marks_of_bodies = index[marks_of_bodies]
+    gone = [items[k] for k in sorted(withdrawn)]
+    kept, marks_of_bodies = without_items(gone, items, marks_of_bodies)
+    notes = _notes_of_withdrawn(gone, ballots, marks_of_bodies)
     ids = [x for x in ballots.ids if x]
+    number = len(ballots.ids) - len(ids)
+    if ids and number:
+        verb = "has" if number == 1 else "have"
+        notes.append(
+            f"the ids of the ballots are left out, because {plural(number, 'ballot')} {verb} none"
+        )
     election = Election(
         name,
-        votes_of_marks([items[k] for k in kept], marks_of_bodies[np.array(ballots.codes)]),
+        votes_of_marks(kept, marks_of_bodies[np.array(ballots.codes)]),
         np.array(ballots.weights),
         np.array(ballots.numbers),
         place_of(name, ":{}"),
-        ids if len(ids) == len(ballots.ids) else None,
-        {},
-        parties,
-        [
-            *_notes_of_withdrawn([items[k] for k in sorted(withdrawn)], ballots, marks_of_bodies),
-            *_notes_of_ids(len(ids), len(ballots.ids)),
-        ],
+        None if number else ids,
+        parties=parties,
+        notes=notes,
     )
     return survey_of_election(election, BLT, **options)  # type: ignore[arg-type]
 
@@ -126,9 +126,9 @@ def read_blt(path: str | os.PathLike, encoding: str | None = None, **options: ob
 def _read_ballots(
     name: str, number: int, lines: Iterator[tuple[int, str]], num_items: int
 ) -> tuple[_Ballots, set[int], int, str]:
-    """Read the withdrawn candidates and the ballots.
+    """Read the withdrawn candidates and the ballots, to the line that ends them.
 
-    :return: also the line that ends them, and what follows on it.
+    Return also the number of that line, and what follows on it.
     """
     withdrawn: set[int] = set()
     ballots = _Ballots({}, [], [], [], [])
@@ -137,7 +137,12 @@ def _read_ballots(
         if line[0] == "#":
             continue
         if line[0] == "-" and not ballots.codes and _WITHDRAWN.fullmatch(line):
-            withdrawn |= _withdrawn(f"{name}:{number}", line, num_items)
+            numbers = [-int(x) for x in line.split()]
+            if wrong := [k for k in numbers if not 1 <= k <= num_items]:
+                raise RankingsError(
+                    f"{name}:{number}: the withdrawn candidate {wrong[0]} is outside 1..{num_items}"
+                )
+            withdrawn.update(k - 1 for k in numbers)
             continue
         rest = _take_ballots(name, number, line, ballots)
         if rest is not None:
@@ -153,10 +158,7 @@ def _read_ballots(
 
 
 def _notes_of_withdrawn(names: list[str], ballots: _Ballots, marks: np.ndarray) -> list[str]:
-    """Return who has withdrawn, and how many ballots this leaves blank.
-
-    :param marks: those of the distinct ballots.
-    """
+    """Return who has withdrawn, and how many ballots this leaves blank."""
     if not names:
         return []
     verb = "has withdrawn, and is" if len(names) == 1 else "have withdrawn, and are"
@@ -165,17 +167,6 @@ def _notes_of_withdrawn(names: list[str], ballots: _Ballots, marks: np.ndarray) 
     number = int(np.array(ballots.weights) @ is_bare[np.array(ballots.codes)])
     rest = f", which leaves {plural(number, 'ballot')} blank" if number else ""
     return [f"{', '.join(map(repr, names))} {verb} taken off the ballots{rest}"]
-
-
-def _notes_of_ids(num_ids: int, num_ballots: int) -> list[str]:
-    """Return why ids are left out that some ballots do not have."""
-    number = num_ballots - num_ids
-    if not num_ids or not number:
-        return []
-    return [
-        f"the ids of the ballots are left out, because {plural(number, 'ballot')} "
-        f"{'has' if number == 1 else 'have'} none"
-    ]
 
 
 def _lines(lines: Iterator[str]) -> Iterator[tuple[int, str]]:
@@ -198,15 +189,6 @@ def _without_comment(line: str) -> str:
     return line
 
 
-def _withdrawn(where: str, line: str, num_items: int) -> set[int]:
-    numbers = [-int(x) for x in line.split()]
-    if wrong := [k for k in numbers if not 1 <= k <= num_items]:
-        raise RankingsError(
-            f"{where}: the withdrawn candidate {wrong[0]} is outside 1..{num_items}"
-        )
-    return {k - 1 for k in numbers}
-
-
 def _take_ballots(name: str, number: int, line: str, ballots: _Ballots) -> str | None:
     """Add the ballots of a line; return what follows the end of all ballots if it is there."""
     while line:
@@ -216,10 +198,10 @@ def _take_ballots(name: str, number: int, line: str, ballots: _Ballots) -> str |
             return line[1:].strip()
         identity = None
         if line[0] == "(":
-            found = _ID.match(line)
-            if found is None:
+            match = _ID.match(line)
+            if match is None:
                 raise RankingsError(f"{name}:{number}: the id of the ballot has no ')' at its end")
-            identity, line = found[1].strip(), line[found.end() :]
+            identity, line = match[1].strip(), line[match.end() :]
         weight, _, body = line.partition(" ")
         if not (weight.isdecimal() and weight.isascii()):
             parts = line.split(None, 1)
@@ -231,12 +213,9 @@ def _take_ballots(name: str, number: int, line: str, ballots: _Ballots) -> str |
             body = body[:-2]
         else:  # blanks of other kinds, no 0 at the end, or several ballots
             tokens = body.split()
-            if "0" in tokens:
-                end = tokens.index("0")
-                line = "".join(body.split(None, end + 1)[end + 1 :])
-                body = " ".join(tokens[:end])
-            else:
-                body = " ".join(tokens)
+            end = tokens.index("0") if "0" in tokens else len(tokens)
+            line = "".join(body.split(None, end + 1)[end + 1 :])
+            body = " ".join(tokens[:end])
         ballots.codes.append(ballots.bodies.setdefault(body, len(ballots.bodies)))
         ballots.weights.append(int(weight))
         ballots.ids.append(identity)
@@ -297,7 +276,7 @@ def _names(
 ) -> tuple[list[str], dict[str, str]]:
     """Return the names of the candidates, and their parties; what follows them is not read."""
     remaining = [(number, rest), *lines] if rest else list(lines)
-    found: list[tuple[int, str]] = []
+    named: list[tuple[int, str]] = []
     parties: list[str] = []
     of_lines = [(at, _names_of_line(line)) for at, line in remaining if line[0] != "#"]
     in_comments = [(at, m) for at, line in remaining if (m := _NAME_IN_COMMENT.match(line))]
@@ -308,21 +287,20 @@ def _names(
                 f"{name}:{in_comments[0][0]}: expected the names of the candidates 1..{num_items} "
                 "in this order"
             )
-        found = [(at, m[2].strip()) for at, m in in_comments]
+        named = [(at, m[2].strip()) for at, m in in_comments]
     elif len(of_lines) >= num_items and all(len(x) == 2 for _, x in of_lines[:num_items]):
-        found = [(at, x[0]) for at, x in of_lines]
+        named = [(at, x[0]) for at, x in of_lines]
         parties = [x[1] for _, x in of_lines[:num_items]]
     else:
-        found = [(at, x) for at, names in of_lines for x in names]
-    if len(found) < num_items:
+        named = [(at, x) for at, names in of_lines for x in names]
+    if len(named) < num_items:
         at = remaining[-1][0] if remaining else number
         raise RankingsError(
-            f"{name}:{at}: the first line says {num_items} candidates, but {len(found)} are named "
+            f"{name}:{at}: the first line says {num_items} candidates, but {len(named)} are named "
             "after the ballots"
         )
-    found = found[:num_items]
-    items = [x for _, x in found]
-    refuse_same_names([f"{name}:{at}" for at, _ in found], items)
+    refuse_same_names((f"{name}:{at}", item) for at, item in named[:num_items])
+    items = [item for _, item in named[:num_items]]
     return items, dict(zip(items, parties, strict=False))
 
 
@@ -361,9 +339,7 @@ def write_blt(rankings: Rankings, path: str | os.PathLike, seats: int = 1, title
     merged = rankings.unique()
     orderings, lengths = np.asarray(merged.orderings) + 1, np.asarray(merged.lengths)
     lines = [f"{merged.num_items} {seats}"]
-    for row, length, count in zip(
-        orderings.tolist(), lengths.tolist(), np.asarray(merged.counts).tolist(), strict=True
-    ):
-        lines.append(" ".join(map(str, [count, *row[:length], 0])))
+    for row, length, count in zip(orderings, lengths, merged.counts.tolist(), strict=True):
+        lines.append(" ".join(map(str, [count, *row[:length].tolist(), 0])))
     lines += ["0", *(f'"{item}"' for item in merged.items), f'"{" ".join(title.split())}"']
     Path(name).write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")

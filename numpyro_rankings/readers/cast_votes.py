@@ -16,11 +16,19 @@ from typing import Any
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.rankings.names import names_shown
 from numpyro_rankings.readers.ballots import BLANK, OVERVOTE
 from numpyro_rankings.readers.elections import Election, refuse_same_names, survey_of_election
+from numpyro_rankings.readers.grids import place_of
 from numpyro_rankings.readers.json_lists import iterate_list, read_lists
 from numpyro_rankings.readers.surveys import Survey
-from numpyro_rankings.readers.votes import BLANK_WORDS, OVERVOTE_WORDS, Votes, letters
+from numpyro_rankings.readers.votes import (
+    BLANK_WORDS,
+    OVERVOTE_WORDS,
+    Votes,
+    letters,
+    without_items,
+)
 from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
 
@@ -66,8 +74,8 @@ def _election(name: str, contest: str | None) -> Election:
             f"{name}: expected a cast vote record report of NIST SP 1500-103, with Election and "
             "CVR; RCTab converts the exports of vendors to it"
         )
-    found = _contest(name, report, contest)
-    selections, items, parties, is_written = _selections(name, report, found)
+    chosen = _contest(name, report, contest)
+    selections, items, parties = _selections(name, report, chosen)
     units = _by_id(_objects(name, report, "GpUnit", False))
     precincts = {key: str(unit.get("Name", "")) for key, unit in units.items()}
     about: dict[str, list[str]] = {"precinct": [], "batch": []}
@@ -78,7 +86,7 @@ def _election(name: str, contest: str | None) -> Election:
         where = f"{name}: record {number}"
         try:
             snapshot, is_counted = _snapshot(where, record)
-            votes = _votes_for(where, snapshot, found["@id"])
+            votes = _votes_for(where, snapshot, chosen["@id"])
             marks = None if votes is None else _marks(where, votes, selections)
         except AttributeError:
             raise RankingsError(f"{where}: expected lists of objects") from None
@@ -97,8 +105,8 @@ def _election(name: str, contest: str | None) -> Election:
             else:
                 ids.pop(key, None)
     if not numbers:
-        raise RankingsError(f"{name}: no record has the contest {found.get('Name')!r}")
-    notes = [f"the contest is {found.get('Name')!r}"]
+        raise RankingsError(f"{name}: no record has the contest {chosen.get('Name')!r}")
+    notes = [f"the contest is {chosen.get('Name')!r}"]
     if others := number - len(numbers):
         verb = "does" if others == 1 else "do"
         notes.append(f"{plural(others, 'record')} {verb} not have this contest")
@@ -111,13 +119,13 @@ def _election(name: str, contest: str | None) -> Election:
     rows = np.repeat(np.arange(len(numbers)), lengths)
     table[rows, np.array(ranks) - 1] = np.array(codes)
     if not (table == items.index(WRITE_IN)).any():
-        items, table, is_written = _without(WRITE_IN, items, table, is_written)
+        items, table = without_items([WRITE_IN], items, table)
     return Election(
         name,
-        Votes(items, table, is_written, []),
+        Votes(items, table, np.array([x == WRITE_IN for x in items], bool), []),
         None,
         np.array(numbers),
-        name.replace("{", "{{").replace("}", "}}") + ": record {}",
+        place_of(name, ": record {}"),
         next((x for x in ids.values() if all(x)), None),
         {key: texts for key, texts in about.items() if any(texts)},
         parties,
@@ -153,47 +161,34 @@ def _by_id(objects: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 def _contest(name: str, report: Mapping[str, Any], wanted: str | None) -> dict[str, Any]:
     """Return the contest that is wanted, or the only one."""
-    contests = [
-        x
-        for election in _objects(name, report, "Election")
-        for x in _objects(name, election, "Contest")
-    ]
-    shown = ", ".join(repr(str(x.get("Name", x.get("@id")))) for x in contests[:12])
-    shown += ", …" if len(contests) > 12 else ""
-    if wanted is None:
-        if len(contests) != 1:
-            raise RankingsError(
-                f"{name}: which of the {len(contests)} contests? Name it with "
-                f"{option('contest')}; there are {shown}"
-            )
-        found = contests
-    else:
-        found = [x for x in contests if wanted in (x.get("@id"), x.get("Name"))]
-        if not found:
-            raise RankingsError(f"{name}: there is no contest {wanted!r}; there are {shown}")
-        if len(found) > 1:
-            several = ", ".join(repr(x.get("@id")) for x in found)
-            raise RankingsError(
-                f"{name}: {len(found)} contests are called {wanted!r}; name one by its id: "
-                f"{several}"
-            )
-    if not isinstance(found[0].get("@id"), str):
-        raise RankingsError(f"{name}: the contest {found[0].get('Name')!r} has no @id")
-    return found[0]
+    elections = _objects(name, report, "Election")
+    contests = [x for one in elections for x in _objects(name, one, "Contest")]
+    shown = names_shown([repr(str(x.get("Name", x.get("@id")))) for x in contests], 12)
+    if wanted is None and len(contests) != 1:
+        raise RankingsError(
+            f"{name}: which of the {len(contests)} contests? Name it with {option('contest')}; "
+            f"there are {shown}"
+        )
+    named = [x for x in contests if wanted is None or wanted in (x.get("@id"), x.get("Name"))]
+    if not named:
+        raise RankingsError(f"{name}: there is no contest {wanted!r}; there are {shown}")
+    if len(named) > 1:
+        several = ", ".join(repr(x.get("@id")) for x in named)
+        raise RankingsError(
+            f"{name}: {len(named)} contests are called {wanted!r}; name one by its id: {several}"
+        )
+    if not isinstance(named[0].get("@id"), str):
+        raise RankingsError(f"{name}: the contest {named[0].get('Name')!r} has no @id")
+    return named[0]
 
 
 def _selections(
     name: str, report: Mapping[str, Any], contest: Mapping[str, Any]
-) -> tuple[dict[str, int], tuple[str, ...], dict[str, str], np.ndarray]:
+) -> tuple[dict[str, int], tuple[str, ...], dict[str, str]]:
     """Return the mark that each selection means, the items, and their parties."""
     party_of = _by_id(_objects(name, report, "Party", False))
-    candidates = _by_id(
-        [
-            x
-            for election in _objects(name, report, "Election")
-            for x in _objects(name, election, "Candidate", False)
-        ]
-    )
+    elections = _objects(name, report, "Election")
+    candidates = _by_id(x for one in elections for x in _objects(name, one, "Candidate", False))
     marks: dict[str, int] = {}
     items: list[str] = []
     parties: dict[str, str] = {}
@@ -219,7 +214,8 @@ def _selections(
             items.append(item)
             if (party := party_of.get(_id(candidate, "PartyId"))) is not None:
                 parties[item] = str(party.get("Name", ""))
-    refuse_same_names([f"{name}: the contest {contest.get('Name')!r}"] * len(items), items)
+    where = f"{name}: the contest {contest.get('Name')!r}"
+    refuse_same_names((where, item) for item in items)
     if WRITE_IN not in items:
         items.append(WRITE_IN)
     written = items.index(WRITE_IN)
@@ -227,19 +223,7 @@ def _selections(
         if selection.get("IsWriteIn") in (True, "true"):
             marks[str(selection.get("@id"))] = written
     marks[WRITE_IN] = written
-    return marks, tuple(items), parties, np.array([x == WRITE_IN for x in items], bool)
-
-
-def _without(
-    item: str, items: tuple[str, ...], marks: np.ndarray, is_written: np.ndarray
-) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
-    """Drop an item that no ballot has."""
-    k = items.index(item)
-    return (
-        items[:k] + items[k + 1 :],
-        np.where(marks > k, marks - 1, marks),
-        np.delete(is_written, k),
-    )
+    return marks, tuple(items), parties
 
 
 def _snapshot(where: str, record: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
@@ -249,12 +233,13 @@ def _snapshot(where: str, record: Mapping[str, Any]) -> tuple[dict[str, Any], bo
     if len(snapshots) > 1 and isinstance(current, str) and (of_round := _ROUND.fullmatch(current)):
         if before := [x for x in snapshots if x.get("@id") == of_round[1]]:
             return before[0], True
-    found = [x for x in snapshots if x.get("@id") == current]
-    if len(found) != 1:
+    called_so = [x for x in snapshots if x.get("@id") == current]
+    if len(called_so) != 1:
         raise RankingsError(
-            f"{where}: the current snapshot {current!r} is there {len(found)} times; expected once"
+            f"{where}: the current snapshot {current!r} is there {len(called_so)} times; expected "
+            "once"
         )
-    return found[0], False
+    return called_so[0], False
 
 
 def _votes_for(where: str, snapshot: Mapping[str, Any], contest: str) -> list[Any] | None:

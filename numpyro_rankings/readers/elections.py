@@ -7,20 +7,21 @@ makes a survey. The other readers are in ``blt.py`` and ``cast_votes.py``.
 import csv
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
-from numpyro_rankings.readers.aliases import Aliases, read_aliases
 from numpyro_rankings.readers.ballots import BLANK, given_rules
 from numpyro_rankings.readers.grids import Grid, column_of_texts, place_of
-from numpyro_rankings.readers.questions import QuestionSpec
+from numpyro_rankings.readers.questions import Aliases, QuestionSpec, read_aliases
 from numpyro_rankings.readers.surveys import Survey, survey_of_lists
 from numpyro_rankings.readers.text import read_lines
 from numpyro_rankings.readers.votes import Votes, lists_of_ballots
 
+COUNCIL = "a file of a Scottish council"
 RULE_OPTIONS = ("overvote", "skipped", "repeated", "write_ins", "max_ranks", "aliases")
 _COUNCIL_HEADER = re.compile(r"\s*\d+\s*,\s*\d+\s*,?\s*")
 _COUNCIL_BALLOT = re.compile(r"\s*\d+(?:\s*,\s*\d*)*\s*")
@@ -28,39 +29,26 @@ _COUNCIL_CANDIDATE = re.compile(r'\s*"?Candidate \d+"?\s*,', re.IGNORECASE)
 
 
 class Election(NamedTuple):
-    """The ballots of a file.
+    """The ballots of a file."""
 
-    - **name** - of the file, for messages.
-    - **votes** - what is on the ballots of each row.
-    - **weights** - (rows,) how many ballots each row stands for; None if it is one each.
-    - **numbers** - (rows,) the number of each row in the file.
-    - **place** - how messages call a row, such as ``FILE:{}``.
-    - **ids** - a name of each row, or None.
-    - **about** - what else is known about each row, such as a precinct.
-    - **parties** - the parties of items that have one, by name.
-    - **notes** - what a reader of the file should know.
-    """
-
-    name: str
-    votes: Votes
+    name: str  # the name of the file, for messages
+    votes: Votes  # the marks on the ballots of each row
+    # (rows,) how many ballots each row stands for; None if it is one each
     weights: np.ndarray | None
-    numbers: np.ndarray
-    place: str
-    ids: list[str] | None
-    about: dict[str, list[str]]
-    parties: dict[str, str]
-    notes: list[str]
+    numbers: np.ndarray  # (rows,) the number of each row in the file
+    place: str  # the name of a row in messages, such as "FILE:{}"
+    ids: list[str] | None = None  # a name of each row
+    about: Mapping[str, list[str]] = MappingProxyType(
+        {}
+    )  # all else that is known about each row, such as a precinct
+    parties: Mapping[str, str] = MappingProxyType({})  # the parties of items that have one, by name
+    notes: Sequence[str] = ()  # sentences for a reader of the file
 
 
 def survey_of_election(
     election: Election, layout: str, aliases: Aliases = None, **rules: object
 ) -> Survey:
-    """Apply the rules to the ballots of an election, and return its survey.
-
-    :param layout: what the file is, in words.
-    :param aliases: further names of items, as in :func:`~numpyro_rankings.read_survey`.
-    :param rules: as in :func:`~numpyro_rankings.read_survey`.
-    """
+    """Apply the rules to the ballots of an election, and return its survey."""
     joined = read_aliases(aliases)
     special = dict(election.about)
     notes = list(election.notes)
@@ -108,13 +96,10 @@ def padded(rows: Sequence[Sequence[int]]) -> np.ndarray:
     return marks
 
 
-def refuse_same_names(where: Mapping[str, str] | Sequence[str], names: Sequence[str]) -> None:
-    """Refuse two candidates of the same name, or one without a name.
-
-    :param where: where each of the names is, in their order.
-    """
+def refuse_same_names(named: Iterable[tuple[str, str]]) -> None:
+    """Refuse two candidates of the same name, or one without a name, each after its place."""
     seen = set()
-    for place, name in zip(where, names, strict=True):
+    for place, name in named:
         if not name:
             raise RankingsError(f"{place}: a candidate has no name")
         if name in seen:
@@ -138,9 +123,8 @@ def is_of_council(name: str) -> bool:
         return False
     lines = content.decode("utf-8-sig", errors="replace").split("\n")
     first = next((line for line in lines if line.strip()), "")
-    if not _COUNCIL_HEADER.fullmatch(first):
-        return False
-    return any(map(_COUNCIL_CANDIDATE.match, lines))
+    is_header = _COUNCIL_HEADER.fullmatch(first) is not None
+    return is_header and any(map(_COUNCIL_CANDIDATE.match, lines))
 
 
 def read_council(path: str | os.PathLike, encoding: str | None = None, **options: object) -> Survey:
@@ -163,31 +147,20 @@ def read_council(path: str | os.PathLike, encoding: str | None = None, **options
     if num_items < 2:
         raise RankingsError(f"{name}:{number}: a ranking needs at least 2 candidates")
     first = next(k for k, (_, line) in enumerate(lines) if _COUNCIL_CANDIDATE.match(line))
-    ballots, weights, numbers = [], [], []
-    for number, line in lines[1:first]:
-        weight, ballot = _council_ballot(f"{name}:{number}", line, num_items)
-        ballots.append(ballot)
-        weights.append(weight)
-        numbers.append(number)
+    ballots = [_council_ballot(f"{name}:{k}", line, num_items) for k, line in lines[1:first]]
     if not ballots:
         raise RankingsError(f"{name}:{lines[first][0]}: there are no ballots above the candidates")
     items, parties = _candidates(name, lines[first:], num_items)
-    votes = Votes(items, padded(ballots), np.zeros(num_items, bool), [])
+    marks = padded([marks for _, marks in ballots])
     election = Election(
         name,
-        votes,
-        np.array(weights),
-        np.array(numbers),
+        Votes(items, marks, np.zeros(num_items, bool), []),
+        np.array([weight for weight, _ in ballots]),
+        np.array([number for number, _ in lines[1:first]]),
         place_of(name, ":{}"),
-        None,
-        {},
-        parties,
-        [],
+        parties=parties,
     )
     return survey_of_election(election, COUNCIL, **options)  # type: ignore[arg-type]
-
-
-COUNCIL = "a file of a Scottish council"
 
 
 def _council_ballot(where: str, line: str, num_items: int) -> tuple[int, list[int]]:
@@ -232,6 +205,6 @@ def _candidates(
             f"{name}:{lines[-1][0]}: the first row says {num_items} candidates, but {len(named)} "
             "are named"
         )
-    items = [item for _, item, _ in named]
-    refuse_same_names([f"{name}:{number}" for number, _, _ in named], items)
-    return tuple(items), {item: party for _, item, party in named if party}
+    refuse_same_names((f"{name}:{number}", item) for number, item, _ in named)
+    items = tuple(item for _, item, _ in named)
+    return items, {item: party for _, item, party in named if party}

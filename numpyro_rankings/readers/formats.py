@@ -15,12 +15,7 @@ from numpyro_rankings.rankings import Rankings, RankingsError
 from numpyro_rankings.readers import unsupported
 from numpyro_rankings.readers.blt import BLT, looks_like_blt, read_blt
 from numpyro_rankings.readers.cast_votes import CAST_VOTES, looks_like_cast_votes, read_cast_votes
-from numpyro_rankings.readers.elections import (
-    COUNCIL,
-    RULE_OPTIONS,
-    is_of_council,
-    read_council,
-)
+from numpyro_rankings.readers.elections import COUNCIL, RULE_OPTIONS, is_of_council, read_council
 from numpyro_rankings.readers.grids import (
     EXCEL_SUFFIXES,
     LABELLED_SUFFIXES,
@@ -34,25 +29,17 @@ from numpyro_rankings.readers.surveys import Survey, read_layout, survey_of
 
 
 class FileFormat(NamedTuple):
-    """A format of files of rankings that say what they hold.
+    """A format of files of rankings that say what they hold."""
 
-    - **name** - for messages.
-    - **extensions** - of its files.
-    - **read** - reads a file.
-    - **similar** - extensions of similar files: the reader reads those that hold rankings all the
-      same, and refuses the others in its own words.
-    - **options** - names of the options that the reader takes.
-    - **holds** - returns whether a file of another extension has this format.
-    - **also** - the other extensions.
-    """
-
-    name: str
-    extensions: tuple[str, ...]
-    read: Callable[..., Rankings | Survey]
+    name: str  # its name in messages
+    extensions: tuple[str, ...]  # those of its files
+    read: Callable[..., Rankings | Survey]  # reads a file
+    # those of similar files, which the reader reads if they hold rankings
     similar: tuple[str, ...] = ()
-    options: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()  # names of the options that the reader takes
+    # whether a file of one of the other extensions has this format
     holds: Callable[[str], bool] | None = None
-    also: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()  # the other extensions
 
 
 FORMATS = (

@@ -1,4 +1,4 @@
-"""Data frames of rankings: long tables in, and tables of every layout out."""
+"""Long data frames of rankings. Other tables are read in ``surveys.py``."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,12 +9,6 @@ import pandas as pd
 from numpyro_rankings.rankings import Rankings, RankingsError, build_rankings, check_unranked
 from numpyro_rankings.rankings.names import item_names, name_of, shown
 from numpyro_rankings.rankings.ranks import orderings_of_ranks
-from numpyro_rankings.readers.layouts import LAYOUTS
-from numpyro_rankings.readers.layouts.base import Layout
-
-# ---------------------------------------------------------------------------------------------
-# Reading a long table
-# ---------------------------------------------------------------------------------------------
 
 
 def read_long(
@@ -24,11 +18,9 @@ def read_long(
     unranked: str = "below",
     count: str | None = None,
 ) -> Rankings:
-    """Read a long table; see :meth:`numpyro_rankings.Rankings.from_dataframe`.
+    """Read a long table without a table of all judges by all items.
 
-    No table of all judges by all items is made.
-
-    :param columns: those of the judges, the items and the ranks.
+    See :meth:`numpyro_rankings.Rankings.from_dataframe`.
     """
     check_unranked(unranked)
     judge, item, rank = (_column(df, name) for name in columns)
@@ -37,20 +29,22 @@ def read_long(
         raise RankingsError(f"the columns of the table must be of one length, got {sizes}")
     if not len(judge):
         raise RankingsError("there are no rankings")
-    rows, judges = _codes(judge, columns[0], lambda who: who.strip() if _is_text(who) else who)
-    codes, found = _codes(item, columns[1], name_of)
+    rows, judges = _codes(
+        judge, columns[0], lambda who: who.strip() if isinstance(who, str) else who
+    )
+    codes, listed = _codes(item, columns[1], name_of)
     if items is not None:
         names = item_names(items)
         index = {name: k for k, name in enumerate(names)}
-        positions = np.array([index.get(name, -1) for name in found])
+        positions = np.array([index.get(name, -1) for name in listed])
         if (positions < 0).any():
             line = int(np.argmax(positions[codes] < 0))
             raise RankingsError(
-                f"judge {judges[rows[line]]!r}: there is no item {found[codes[line]]!r} in items"
+                f"judge {judges[rows[line]]!r}: there is no item {listed[codes[line]]!r} in items"
             )
         codes = positions[codes]
     else:
-        names = tuple(found)
+        names = tuple(listed)
 
     def of_line(line: int) -> str:
         return f"judge {judges[rows[line]]!r}: item {names[codes[line]]!r}"
@@ -96,15 +90,8 @@ def _column(df: Any, name: str) -> pd.Series:
     return pd.Series(entries, dtype=object)
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
 def _codes(column: pd.Series, name: str, key: Callable[[Any], Any]) -> tuple[np.ndarray, list[Any]]:
-    """Return numbers of the values of a column, in order of first appearance, and the values.
-
-    :param key: values with the same key are the same; the keys are returned.
-    """
+    """Return the codes of the values of a column by their keys, and the distinct keys."""
     try:
         codes, values = pd.factorize(column)
     except TypeError:
@@ -112,7 +99,7 @@ def _codes(column: pd.Series, name: str, key: Callable[[Any], Any]) -> tuple[np.
     if (codes < 0).any():
         raise RankingsError(f"line {np.argmax(codes < 0) + 1} of the table has no {name!r}")
     keys = [key(value) for value in values.tolist()]
-    if _is_text(key("")) and any(value == "" for value in keys):
+    if any(value == "" for value in keys):
         blank = np.array([value == "" for value in keys])[codes]
         raise RankingsError(f"line {np.argmax(blank) + 1} of the table has no {name!r}")
     merged, distinct = pd.factorize(np.fromiter(keys, object, len(keys)))
@@ -155,53 +142,3 @@ def _counts(
             f"{counts[line]:g}; expected the same in all lines of a judge"
         )
     return counts[first]
-
-
-# ---------------------------------------------------------------------------------------------
-# Writing
-# ---------------------------------------------------------------------------------------------
-
-
-def table_frame(
-    orderings: np.ndarray, items: tuple[str, ...], layout: Layout
-) -> tuple[np.ndarray, pd.DataFrame]:
-    """Return the list that each line of a table is of, and the table."""
-    lists, columns = layout.table(orderings, items)
-    masked = {name: x for name, x in columns.items() if isinstance(x, np.ma.MaskedArray)}
-    whole = {name: pd.arrays.IntegerArray(x.data, x.mask) for name, x in masked.items()}
-    return lists, pd.DataFrame({**columns, **whole})
-
-
-def write_frame(rankings: Rankings, layout: str, count: str | None = None) -> pd.DataFrame:
-    """Write a data frame; see :meth:`numpyro_rankings.Rankings.to_dataframe`."""
-    written = {name: one for name, one in LAYOUTS.items() if not one.is_of_ballots}
-    if layout not in written:
-        raise RankingsError(f"layout is one of {', '.join(written)}, not {layout!r}")
-    _check_choice_sets_are_lists(rankings)
-    orderings, lengths = np.asarray(rankings.orderings), np.asarray(rankings.lengths)
-    rows = np.asarray(rankings.row_index) if count is None else np.arange(rankings.num_rows)
-    orderings = orderings[rows, : lengths.max()]
-    lists, frame = table_frame(orderings, rankings.items, written[layout])
-    if written[layout].has_lines_of_items:
-        frame.insert(0, "judge", lists + 1)
-    else:
-        frame.index = pd.RangeIndex(1, len(orderings) + 1, name="judge")
-    if count is None:
-        return frame
-    if count in frame.columns:
-        raise RankingsError(f"the table has a column {count!r} already; give count another name")
-    frame[count] = np.asarray(rankings.counts, np.int64)[lists]
-    return frame
-
-
-def _check_choice_sets_are_lists(rankings: Rankings) -> None:
-    """Refuse choice sets with items that were offered and are not ranked."""
-    if rankings.choice_sets is None:
-        return
-    more = np.asarray(rankings.choice_sets) & np.isnan(rankings.to_ranks())
-    if more.any():
-        row, item = np.argwhere(more)[0]
-        raise RankingsError(
-            f"row {row + 1}: item {rankings.items[item]!r} was offered but is not ranked, which a "
-            "data frame cannot say; readers.write_table writes a file that can"
-        )

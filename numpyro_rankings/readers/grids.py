@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.rankings.names import is_missing
 from numpyro_rankings.readers.text import TextFile, first_lines, read_lines, read_text
 from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
@@ -42,30 +43,29 @@ _SEPARATOR_LINE = re.compile(r"sep=([,;\t])", re.IGNORECASE)
 
 
 class Column(NamedTuple):
-    """A column of a table, whose texts are few and whose rows are many.
-
-    - **name** - of the column.
-    - **values** - the distinct texts, in order of first appearance; ``""`` is a missing one.
-    - **codes** - (rows,) int32, the text of each row, as an index of ``values``.
-    - **label** - what the column is called in words, where the file says it; else ``""``.
-    """
+    """A column of a table, whose texts are few and whose rows are many."""
 
     name: str
-    values: list[str]
-    codes: np.ndarray
-    label: str = ""
+    values: list[str]  # the distinct texts, in order of first appearance; "" is a missing one
+    codes: np.ndarray  # (rows,) int32, the text of each row, as an index of values
+    label: str = ""  # its name in words, where the file says it
 
     def text(self, row: int) -> str:
         """Return the text of a row."""
         return self.values[self.codes[row]]
 
-    def texts(self) -> list[str]:
-        """Return the texts of all rows."""
-        return [self.values[code] for code in self.codes.tolist()]
+    def mapped(self, value: Callable[[str], Any], dtype: Any = np.int32) -> np.ndarray:
+        """Return the value of the text of each row, (rows,)."""
+        return np.array([value(text) for text in self.values], dtype)[self.codes]
 
     def is_blank(self) -> np.ndarray:
         """Return which rows have no text, (rows,) bool."""
-        return np.array([not text for text in self.values], bool)[self.codes]
+        return self.mapped(lambda text: not text, bool)
+
+    def counts(self) -> dict[str, int]:
+        """Return how many rows have each text."""
+        numbers = np.bincount(self.codes, minlength=len(self.values)).tolist()
+        return dict(zip(self.values, numbers, strict=True))
 
     def first_rows(self) -> np.ndarray:
         """Return the row in which each of the values comes first, (values,) int."""
@@ -73,9 +73,9 @@ class Column(NamedTuple):
         first[self.codes[::-1]] = np.arange(len(self.codes))[::-1]
         return first
 
-    def with_texts(self, texts: Sequence[str]) -> "Column":
+    def with_texts(self, new: Callable[[str], str]) -> "Column":
         """Return the column with other texts, which may be the same for several values."""
-        few = column_of_texts(self.name, texts)
+        few = column_of_texts(self.name, map(new, self.values))
         return self._replace(values=few.values, codes=few.codes[self.codes])
 
     def keep(self, rows: np.ndarray) -> "Column":
@@ -89,22 +89,14 @@ class Column(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """A table of cells.
+    """A table of cells."""
 
-    - **name** - of the file, for messages.
-    - **cells** - the columns.
-    - **numbers** - (rows,) int, the number of each row in the file.
-    - **place** - how messages call a row, such as ``FILE:{}`` or ``FILE: row {}``.
-    - **header_place** - how they call the row with the names of the columns.
-    - **notes** - how cells were read, a sentence each.
-    """
-
-    name: str
-    cells: list[Column]
-    numbers: np.ndarray
-    place: str
-    header_place: str
-    notes: tuple[str, ...] = ()
+    name: str  # the name of the file, for messages
+    cells: list[Column]  # the columns
+    numbers: np.ndarray  # (rows,) int, the number of each row in the file
+    place: str  # the name of a row in messages, such as "FILE:{}" or "FILE: row {}"
+    header_place: str  # that of the row with the names of the columns
+    notes: tuple[str, ...] = ()  # how cells were read, a sentence each
 
     @property
     def columns(self) -> list[str]:
@@ -133,6 +125,11 @@ class Grid(NamedTuple):
         return self._replace(cells=cells, numbers=self.numbers[rows])
 
 
+def table_of(columns: Sequence[Column], value: Callable[[str], int]) -> np.ndarray:
+    """Return the values of the texts in columns, (rows, columns) int32."""
+    return np.stack([column.mapped(value) for column in columns], axis=1)
+
+
 def column_of_texts(name: str, texts: Iterable[str]) -> Column:
     """Return the column that has these texts from row to row."""
     index: dict[str, int] = {}
@@ -143,12 +140,7 @@ def column_of_texts(name: str, texts: Iterable[str]) -> Column:
 def read_grid(source: Any, names: Sequence[str] = (), encoding: str | None = None) -> Grid:
     """Read a table whose first row names the columns; :func:`check_cells` checks the names.
 
-    :param source: a text file ``.csv``, ``.tsv`` or ``.txt``, whose columns are separated by
-        commas, semicolons or tabs; a spreadsheet ``.xlsx``, of which the first sheet is read; a
-        ``.parquet`` file; a ``.sav`` file of SPSS or a ``.dta`` file of Stata; or a data frame.
-    :param names: texts that are names and not blanks, such as an item "NA".
-    :param encoding: of a text file; by default UTF-8, or what its first bytes say.
-    :raises RankingsError: naming the row and the column.
+    Texts in ``names`` are names and not blanks, such as an item "NA".
     """
     if hasattr(source, "columns") and hasattr(source, "iloc"):
         if encoding is not None:
@@ -183,10 +175,10 @@ def looks_like_table(path: str | os.PathLike) -> bool:
     It is if half of the first lines, or more, have as many cells as the first one, which has two or
     more. Files that are not text, or cannot be read, count too: the reader says what is wrong.
     """
-    found = first_lines(path)
-    if found is None:
+    head = first_lines(path)
+    if head is None:
         return True
-    lines = [line for line in found if line.strip()][:_LINES_OF_HEAD]
+    lines = [line for line in head if line.strip()][:_LINES_OF_HEAD]
     if lines and _SEPARATOR_LINE.fullmatch(lines[0].strip()):
         return True
     for mark in "\t;,":
@@ -268,9 +260,9 @@ def _read_text(name: str, names: Sequence[str], encoding: str | None) -> Grid:
         return _grid(name, place_of(name, ":{}"), _rows_of_text(text, mark, first), names)
     except RankingsError:
         head = itertools.islice(enumerate(text.lines(), 1), _LINES_OF_HEAD)
-        lists = [(k, found) for k, x in head if (found := re.findall(_IN_BRACKETS, x))]
+        lists = {k: names for k, x in head if (names := re.findall(_IN_BRACKETS, x))}
         if len(lists) > 1:  # one line may have the names of columns
-            refuse_ranks_in_brackets(f"{name}:{lists[0][0]}", [x for _, y in lists for x in y])
+            refuse_ranks_in_brackets(f"{name}:{min(lists)}", [x for y in lists.values() for x in y])
         raise
 
 
@@ -298,10 +290,7 @@ def place_of(name: str, form: str) -> str:
 
 
 def _separator(text: TextFile, first: int) -> str:
-    """Return what separates the columns: the only one of comma, semicolon and tab in the header.
-
-    :param first: the first line of the header; a quoted name may have several.
-    """
+    """Return what separates the columns: the only one of comma, semicolon and tab in the header."""
     marks, header = [], next(text.lines(first)).rstrip("\n")
     for mark in "\t;,":
         with contextlib.suppress(csv.Error):
@@ -324,18 +313,20 @@ def _separator(text: TextFile, first: int) -> str:
 def _read_excel(name: str, names: Sequence[str]) -> Grid:
     import openpyxl
 
-    found, notes = [], []
+    tables, notes = [], []
     for has_values in (True, False):  # the values, and the formulas that they are of
         book = openpyxl.load_workbook(name, read_only=True, data_only=has_values)
         try:
             first, *others = book.worksheets
-            rows = first.iter_rows(values_only=True)
-            found.append(_of_same_width([[_text(cell) for cell in row] for row in rows]))
-            if not has_values and any(map(_has_cells, others)):
+            rows = [[_text(cell) for cell in row] for row in first.iter_rows(values_only=True)]
+            width = max(map(len, rows), default=0)  # some programs do not save empty cells
+            tables.append([row + [""] * (width - len(row)) for row in rows])
+            rows_of_others = (row for sheet in others for row in sheet.iter_rows(values_only=True))
+            if not has_values and any(cell is not None for row in rows_of_others for cell in row):
                 notes.append(f"only the first sheet is read, {first.title!r}")
         finally:
             book.close()
-    cells, formulas = found
+    cells, formulas = tables
     for k, (row, of_row) in enumerate(zip(cells, formulas, strict=True), 1):
         for column, (cell, formula) in enumerate(zip(row, of_row, strict=True), 1):
             if not cell and formula.startswith("="):
@@ -345,16 +336,6 @@ def _read_excel(name: str, names: Sequence[str]) -> Grid:
                 )
     grid = _grid(name, place_of(name, ": row {}"), enumerate(cells, 1), names)
     return grid._replace(notes=(*notes, *grid.notes))
-
-
-def _has_cells(sheet: Any) -> bool:
-    return any(cell is not None for row in sheet.iter_rows(values_only=True) for cell in row)
-
-
-def _of_same_width(rows: list[list[str]]) -> list[list[str]]:
-    """Add the empty cells at the end of rows, which some programs do not save."""
-    width = max(map(len, rows), default=0)
-    return [row + [""] * (width - len(row)) for row in rows]
 
 
 def _read_parquet(name: str, names: Sequence[str]) -> Grid:
@@ -392,7 +373,7 @@ def _with_value_labels(
     same: dict[tuple, list[Column]] = {}
     for column in cells:
         same.setdefault(tuple(texts.get(column.name, {}).items()), []).append(column)
-    found: dict[str, Column] = {}
+    read: dict[str, Column] = {}
     notes = []
     for of_values, columns in same.items():
         words = dict(of_values)
@@ -405,8 +386,8 @@ def _with_value_labels(
                 f"{', '.join(x.name for x in columns)}: read as numbers, because only some values "
                 f"have labels of their own: {shown}"
             )
-        found.update((x.name, x) for x in columns)
-    return [found[x.name] for x in cells], notes
+        read.update((x.name, x) for x in columns)
+    return [read[x.name] for x in cells], notes
 
 
 def _grid_of_frame(name: str, frame: "pd.DataFrame", names: Sequence[str], place: str) -> Grid:
@@ -439,10 +420,7 @@ def _text(cell: Any) -> str:
     """Return a cell as text; whole numbers without a point."""
     if isinstance(cell, str):
         return cell
-    try:
-        if cell is None or bool(cell != cell):
-            return ""
-    except (TypeError, ValueError):  # a missing value of pandas
+    if is_missing(cell):
         return ""
     if isinstance(cell, float) and cell.is_integer():
         return str(int(cell))
@@ -452,10 +430,7 @@ def _text(cell: Any) -> str:
 def _grid(
     name: str, place: str, rows: Iterable[tuple[int, Sequence[str]]], names: Sequence[str]
 ) -> Grid:
-    """Put rows of cells together; the first that is not blank names the columns.
-
-    :param rows: the number of each row in the file, and its cells.
-    """
+    """Put numbered rows of cells together; the first that is not blank names the columns."""
     remaining = iter(rows)
     number, first = next((x for x in remaining if any(map(str.strip, x[1]))), (0, []))
     header, header_place = [cell.strip() for cell in first], place.format(number)
@@ -484,10 +459,7 @@ def _grid(
 def _of_width(
     rows: Iterable[tuple[int, Sequence[str]]], width: int, place: str, is_top: bool
 ) -> Iterator[tuple[int, Sequence[str]]]:
-    """Yield the rows that are not blank, which have as many cells as the header.
-
-    :param is_top: whether the first of them is the first of the table.
-    """
+    """Yield the rows that are not blank, which have as many cells as the header."""
     for number, row in rows:
         if len(row) == width:
             is_top = False
@@ -511,7 +483,11 @@ def _checked(grid: Grid, names: Sequence[str]) -> Grid:
     if not grid.cells:
         raise RankingsError(f"{grid.name}: the table is empty")
     blank = _BLANK - set(names)
-    cells = [_stripped(column, blank) for column in grid.cells]
+
+    def without_blanks(text: str) -> str:
+        return "" if text.strip() in blank else text.strip()
+
+    cells = [column.with_texts(without_blanks) for column in grid.cells]
     # a spreadsheet may save empty columns at the end
     while len(cells) > 1 and not cells[-1].name and cells[-1].is_blank().all():
         cells.pop()
@@ -529,14 +505,8 @@ def _without_row_numbers(grid: Grid) -> Grid:
     first, *others = grid.cells
     if first.name not in ("", "Unnamed: 0") or len(others) < 2:
         return grid
-    numbers = np.array([int(x) if x.isdecimal() else -1 for x in first.values])[first.codes]
+    numbers = first.mapped(lambda text: int(text) if text.isdecimal() else -1, int)
     if numbers[0] not in (0, 1) or (numbers != numbers[0] + np.arange(len(numbers))).any():
         return grid
     note = "the first column has no name and numbers the rows: it is left out"
     return grid._replace(cells=others, notes=(*grid.notes, note))
-
-
-def _stripped(column: Column, blank: set[str]) -> Column:
-    """Take blanks off the texts of a column, and join those that become equal."""
-    texts = (text.strip() for text in column.values)
-    return column.with_texts(["" if x in blank else x for x in texts])

@@ -17,6 +17,7 @@ What the tools write:
 - Questionnaires of Moodle: a column for each item, ``Q5_Question->item``, with its rank.
 """
 
+import fnmatch
 import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -24,9 +25,9 @@ from typing import NamedTuple
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.rankings.names import names_counted
 from numpyro_rankings.readers.answers import rank_in_words
 from numpyro_rankings.readers.grids import Column, Grid, whole_number
-from numpyro_rankings.readers.wording import names_counted
 from numpyro_rankings.words import shorten
 from numpyro_rankings.words.options import option
 
@@ -58,33 +59,26 @@ _TOTALS = re.compile(
 
 
 class Table(NamedTuple):
-    """A table without the rows above its answers.
+    """A table without the rows above its answers."""
 
-    - **grid** - the answers; its columns have names that may be empty, or the same.
-    - **labels** - what each column is called in words, from which items are named.
-    - **texts** - all that the rows above say of each column.
-    - **notes** - how they were read.
-    """
-
-    grid: Grid
-    labels: list[str]
-    texts: list[tuple[str, ...]]
-    notes: list[str]
+    grid: Grid  # the answers; its columns have names that may be empty, or the same
+    labels: list[str]  # the name of each column in words, from which items are named
+    texts: list[tuple[str, ...]]  # all that the rows above say of each column
+    notes: list[str]  # how they were read
 
     def name_of(self, name: object) -> str:
-        """Return the name of the column that is called so in any of the rows above.
-
-        :raises RankingsError: if there are several.
-        """
+        """Return the name of the column that is called so in any of the rows above."""
         text, columns = str(name), self.grid.columns
-        found = [k for k, column in enumerate(columns) if column == text]
-        found = found or [k for k, texts in enumerate(self.texts) if text in texts]
-        if len(found) > 1:
+        if text in columns:
+            places = [k for k, column in enumerate(columns) if column == text]
+        else:
+            places = [k for k, texts in enumerate(self.texts) if text in texts]
+        if len(places) > 1:
             raise RankingsError(
-                f"{self.grid.header_place}: {len(found)} columns have the name {text!r}; name one "
+                f"{self.grid.header_place}: {len(places)} columns have the name {text!r}; name one "
                 "of them by the whole text above it"
             )
-        return columns[found[0]] if found else text
+        return columns[places[0]] if places else text
 
 
 # ---------------------------------------------------------------------------------------------
@@ -95,8 +89,7 @@ class Table(NamedTuple):
 def fold_header(grid: Grid, header_rows: int | None) -> Table:
     """Take further rows with the names of the columns off a table.
 
-    :param header_rows: how many rows are above the answers; by default those of Qualtrics and
-        SurveyMonkey are recognised.
+    Without their number, those of Qualtrics and SurveyMonkey are recognised.
     """
     if header_rows is not None and header_rows not in range(1, _MOST_HEADER_ROWS + 1):
         raise RankingsError(
@@ -122,7 +115,8 @@ def fold_header(grid: Grid, header_rows: int | None) -> Table:
     rows = np.arange(len(grid.numbers)) >= more
     if all(names) and len(set(names)) == len(names):
         kind = "ids and questions"
-        labels, texts = _labels_of_ids(names, said)
+        texts = list(zip(names, *said, strict=True))
+        labels = [next(filter(None, reversed(words)), words[0]) for words in texts]
     else:
         kind = "questions and items"
         labels, texts = _labels_of_questions(names, said)
@@ -130,16 +124,9 @@ def fold_header(grid: Grid, header_rows: int | None) -> Table:
     return Table(grid.keep(rows), labels, texts, [f"{more + 1} rows name the columns, with {kind}"])
 
 
-_Labels = tuple[list[str], list[tuple[str, ...]]]  # the labels and texts of a table
-
-
-def _labels_of_ids(names: Sequence[str], below: Sequence[Sequence[str]]) -> _Labels:
-    """Return what the columns are called if the first row has ids, and the last one words."""
-    texts = list(zip(names, *below, strict=True))
-    return [next((x for x in reversed(words) if x), name) for name, *words in texts], texts
-
-
-def _labels_of_questions(names: Sequence[str], below: Sequence[Sequence[str]]) -> _Labels:
+def _labels_of_questions(
+    names: Sequence[str], below: Sequence[Sequence[str]]
+) -> tuple[list[str], list[tuple[str, ...]]]:
     """Return what the columns are called if questions are above the first of their columns."""
     question, labels = "", list[str]()
     texts: list[tuple[str, ...]] = []
@@ -190,10 +177,7 @@ def _further_header_rows(grid: Grid, names: Sequence[str]) -> int:
 
 
 def drop_totals(grid: Grid, looked_at: Sequence[int]) -> tuple[Grid, list[str]]:
-    """Take rows of totals off the end of a table, which the first of their cells says they are.
-
-    :param looked_at: the columns whose cells may say so.
-    """
+    """Take rows of totals off the end of a table, as the first of the cells looked at says."""
     end, notes = len(grid.numbers), []
     while end > 1:
         first = next((x for k in looked_at if (x := grid.cells[k].text(end - 1))), "")
@@ -214,12 +198,11 @@ def _refuse_totals(grid: Grid, looked_at: Iterable[int]) -> None:
     is_open = np.ones(len(grid.numbers), bool)  # whether all cells so far are blank
     for k in looked_at:
         column = grid.cells[k]
-        is_total = [
-            not text[:1].isdecimal() and _TOTALS.fullmatch(text) is not None
-            for text in column.values
-        ]
-        if (found := is_open & np.array(is_total, bool)[column.codes]).any():
-            row = int(np.argmax(found))
+        is_total = is_open & column.mapped(
+            lambda text: not text[:1].isdecimal() and _TOTALS.fullmatch(text) is not None, bool
+        )
+        if is_total.any():
+            row = int(np.argmax(is_total))
             raise RankingsError(
                 f"{grid.where(row)}: this row seems to have totals, because {column.text(row)!r} "
                 "is in its first cell; remove it, or write the name of the judge in another way"
@@ -237,48 +220,43 @@ def _refuse_totals(grid: Grid, looked_at: Iterable[int]) -> None:
 def choose(
     table: Table, patterns: Sequence[str], special: Iterable[str]
 ) -> tuple[list[int], list[str]]:
-    """Return the columns that names or patterns pick, and notes.
-
-    :param patterns: in which ``*`` stands for any text, and ``?`` for one character; if there are
-        none, all columns are picked that are not special.
-    :param special: names of columns that have another meaning.
-    """
-    grid, taken = table.grid, set(special)
-    columns = grid.columns
+    """Return the columns that names or patterns pick, and notes; else all that are not special."""
+    grid, columns, taken = table.grid, table.grid.columns, set(special)
     if not patterns:
         return [k for k, name in enumerate(columns) if name not in taken], []
     chosen: list[int] = []
     notes = []
     for pattern in patterns:
-        found = [k for k, name in enumerate(columns) if name == pattern]
-        if found and pattern in taken:
+        picked = [k for k, name in enumerate(columns) if name == pattern]
+        if picked and pattern in taken:
             raise RankingsError(f"{grid.name}: the column {pattern!r} is named twice")
-        if not found:
-            glob = _glob(pattern)
+        if not picked:
+            # brackets stand for themselves
+            glob = re.compile(fnmatch.translate(pattern.replace("[", "[[]")))
             free = [k for k, name in enumerate(columns) if name and name not in taken]
-            found = [k for k in free if any(map(glob.fullmatch, table.texts[k]))]
-            beside = [k for k in found if _NO_ANSWER.fullmatch(columns[k])]
-            if beside and len(beside) < len(found):
-                found = [k for k in found if k not in beside]
+            picked = [k for k in free if any(map(glob.fullmatch, table.texts[k]))]
+            beside = [k for k in picked if _NO_ANSWER.fullmatch(columns[k])]
+            if beside and len(beside) < len(picked):
+                picked = [k for k in picked if k not in beside]
                 shown = names_counted([columns[k] for k in beside])
                 notes.append(f"left out: {shown}, which a survey tool writes beside the answers")
-            _refuse_two_questions(grid, pattern, [columns[k] for k in found])
-        if not found:
+            _refuse_two_questions(grid, pattern, [columns[k] for k in picked])
+        if not picked:
             hint = "; put a name that contains a comma into quotes" if len(patterns) > 1 else ""
             raise RankingsError(
                 f"{grid.name}: no column is called {pattern!r}; the columns are "
                 f"{names_counted([repr(shorten(name, _LENGTH)) for name in columns], 12)}{hint}"
             )
-        chosen += [k for k in found if k not in chosen]
+        chosen += [k for k in picked if k not in chosen]
     return chosen, notes
 
 
-def _refuse_two_questions(grid: Grid, pattern: str, found: Sequence[str]) -> None:
+def _refuse_two_questions(grid: Grid, pattern: str, picked: Sequence[str]) -> None:
     """Refuse a pattern such as ``Q1*`` that takes ``Q1_1`` and ``Q10_1``."""
     start = pattern.partition("*")[0]
     if not start[-1:].isdecimal():
         return
-    here = [name for name in found if name.startswith(start)]
+    here = [name for name in picked if name.startswith(start)]
     longer = [name for name in here if name[len(start) :][:1].isdecimal()]
     others = [name for name in here if name not in longer]
     if longer and others:
@@ -288,56 +266,45 @@ def _refuse_two_questions(grid: Grid, pattern: str, found: Sequence[str]) -> Non
         )
 
 
-def _glob(pattern: str) -> re.Pattern:
-    """Return a pattern of the shell, in which brackets stand for themselves."""
-    parts = (".*" if x == "*" else "." if x == "?" else re.escape(x) for x in pattern)
-    return re.compile("".join(parts), re.DOTALL)
-
-
 def name_columns(labels: Sequence[str], patterns: Sequence[str], taken: Iterable[str]) -> list[str]:
     """Return what is left of headers without their common beginning and end.
 
-    They are cut where an item may begin and end, or where a pattern has a ``*``.
-
-    :param taken: names that no column may get.
+    They are cut where an item may begin and end, or where a pattern has a ``*``. No name is one of
+    those that are taken.
     """
     if len(labels) < 2:
         return list(labels)
     starts, others = {len(x.partition("*")[0]) for x in patterns if "*" in x}, set(taken)
-    first, same = min(labels), _num_common(labels)
-    cuts = [k for k in range(same, 0, -1) if k in starts or _BEFORE_ITEM.search(first[:k])]
+    same = _common_start(labels)
+    cuts = [k for k in range(len(same), 0, -1) if k in starts or _BEFORE_ITEM.search(same[:k])]
     for cut in [*cuts, 0]:
         rest = [label[cut:] for label in labels]
-        turned = [x[::-1] for x in rest]
-        end = turned[0][: _num_common(turned)][::-1]
+        end = _common_end(rest)
         for k in range(len(end) + 1):
             if k < len(end) and not _AFTER_ITEM.match(end[k:]):
                 continue
             names = [x[: len(x) - (len(end) - k)].strip() for x in rest]
             if cut:
                 names = [x.lstrip("_:. ") for x in names]
-            if (
-                all(names)
-                and len(set(names)) == len(names)
-                and not others & set(names)
-                and all(map(_has_pairs, names))
-            ):
+            distinct = set(names) - {""} - others
+            if len(distinct) == len(names) and all(map(_has_pairs, names)):
                 return names
     return list(labels)
 
 
 def common_text(labels: Sequence[str]) -> str:
     """Return what all headers begin and end with."""
-    turned = [x[::-1] for x in labels]
-    begin, end = _num_common(labels), _num_common(turned)
-    return f"{labels[0][:begin]} {labels[0][len(labels[0]) - end :]}"
+    return f"{_common_start(labels)} {_common_end(labels)}"
 
 
-def _num_common(texts: Sequence[str]) -> int:
-    """Return how many letters at their beginning all texts have in common."""
+def _common_start(texts: Sequence[str]) -> str:
     low, high = min(texts), max(texts)
     differs = (k for k, (x, y) in enumerate(zip(low, high, strict=False)) if x != y)
-    return next(differs, len(low))
+    return low[: next(differs, len(low))]
+
+
+def _common_end(texts: Sequence[str]) -> str:
+    return _common_start([text[::-1] for text in texts])[::-1]
 
 
 def _has_pairs(text: str) -> bool:

@@ -18,22 +18,17 @@ def read_lists(path: str, keys: Sequence[str]) -> dict[str, list[Any]]:
     """Return the first list that each of some keys has, anywhere in the file.
 
     Nothing else of the file is looked at: it may not be JSON.
-
-    :raises RankingsError: if the file cannot be read, or one of the lists is not JSON.
     """
-    found: dict[str, list[Any]] = {}
+    lists: dict[str, list[Any]] = {}
     with open_text(path) as stream:
         window = _Window(path, stream)
-        while len(found) < len(keys) and (key := window.find(set(keys) - set(found))):
-            found[key] = window.value()
-    return found
+        while len(lists) < len(keys) and (key := window.find(set(keys) - set(lists))):
+            lists[key] = window.value()
+    return lists
 
 
 def iterate_list(path: str, key: str) -> Iterator[Any]:
-    """Yield the objects in the first list that a key has.
-
-    :raises RankingsError: if the file cannot be read, there is no such list, or it is not JSON.
-    """
+    """Yield the objects in the first list that a key has."""
     with open_text(path) as stream:
         window = _Window(path, stream)
         if window.find({key}) is None:
@@ -62,9 +57,9 @@ class _Window:
         # within a text there is a backslash before the quotation marks, so that these are keys
         pattern = re.compile(rf'"({"|".join(map(re.escape, sorted(keys)))})"\s*:\s*(?=\[)')
         while True:
-            if found := pattern.search(self._text, self._place):
-                self._place = found.end()
-                return found[1]
+            if match := pattern.search(self._text, self._place):
+                self._place = match.end()
+                return match[1]
             self._place = max(self._place, len(self._text) - _LONGEST_KEY)
             if not self._read_on():
                 return None
@@ -94,17 +89,17 @@ class _Window:
 
     def _mark(self, expected: str) -> str:
         """Return the next character that is not blank, and go beyond the blanks after it."""
-        found = _MARK.match(self._text, self._place)
-        while found is None or found.end() == len(self._text):
+        match = _MARK.match(self._text, self._place)
+        while match is None or match.end() == len(self._text):
             is_more = self._read_on()
-            found = _MARK.match(self._text, self._place)
+            match = _MARK.match(self._text, self._place)
             if not is_more:
                 break
-        if found is None or found[1] not in expected:
+        if match is None or match[1] not in expected:
             what = f"expected {' or '.join(map(repr, expected))}"
             raise self._error(what, self._start + self._place)
-        self._place = found.end()
-        return found[1]
+        self._place = match.end()
+        return match[1]
 
     def _error(self, what: str, place: int) -> RankingsError:
         """Return the error at a place, a number of characters of the file."""

@@ -12,47 +12,29 @@ from numpyro_rankings.words.options import option
 
 
 class Lists(NamedTuple):
-    """The lists of a table.
+    """The lists of a table."""
 
-    - **items** - names of all items.
-    - **orderings** - (lists, T) items, best first, padded with -1; all -1 if a judge ranks none.
-    - **rows** - (lists,) a row of the grid that each is in, for its id, count and further columns.
-    - **where** - what messages call each.
-    - **num_closed** - lists of which gaps were closed.
-    - **ballots** - how many ballots each rule touched, or None.
-    - **notes** - how the cells were read.
-    """
-
-    items: tuple[str, ...]
-    orderings: np.ndarray
-    rows: np.ndarray
-    where: Callable[[int], str]
-    num_closed: int
-    ballots: BallotCounts | None = None
-    notes: tuple[str, ...] = ()
-
-
-class Entries(NamedTuple):
-    """Ranks one by one: the list, the item and the rank of each, in any order."""
-
-    lists: np.ndarray
-    items: np.ndarray
-    ranks: np.ndarray
+    items: tuple[str, ...]  # names of all items
+    orderings: np.ndarray  # (lists, T), padded with -1; all -1 if a judge ranks none
+    rows: np.ndarray  # (lists,) the row of the grid that has its id, count and further columns
+    where: Callable[[int], str]  # the name of each in messages
+    num_closed: int  # lists of which gaps were closed
+    ballots: BallotCounts | None = None  # how many ballots each rule touched, or None
+    notes: tuple[str, ...] = ()  # how the cells were read
 
 
 def lists_of_ranks(
     items: tuple[str, ...],
-    entries: Entries,
+    entries: tuple[np.ndarray, np.ndarray, np.ndarray],
     rows: np.ndarray,
     where: Callable[[int], str],
     closes_gaps: bool,
 ) -> Lists:
-    """Put the items of each list in the order of their ranks, which are 1, 2, …, t.
+    """Put the items of each list in the order of their ranks, which are 1, 2, … or have gaps.
 
-    :param rows: of each list, as in :class:`Lists`.
-    :param closes_gaps: whether ranks may be left out.
+    **entries** are the list, the item and the rank of each that is ranked, in any order.
     """
-    order = np.lexsort((entries.items, entries.ranks, entries.lists))
+    order = np.lexsort((entries[1], entries[2], entries[0]))
     of_list, sorted_items, ranks = (x[order] for x in entries)
     lengths = np.bincount(of_list, minlength=len(rows))
     place = np.arange(len(of_list)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -70,10 +52,7 @@ def lists_of_ranks(
 
 
 def _refuse_ranks(where: str, listed: Sequence[tuple[int, str]]) -> NoReturn:
-    """Say why the ranks of a list are not 1, 2, …, t.
-
-    :param listed: the ranks and their items, by rank.
-    """
+    """Say why the ranks of a list, which are sorted, are not 1, 2, …, t."""
     for (rank, name), (next_rank, other) in itertools.pairwise(listed):
         if rank == next_rank:
             raise RankingsError(

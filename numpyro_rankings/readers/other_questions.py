@@ -1,4 +1,4 @@
-"""Questions of survey tools that are no rankings: ticks, ratings, and rows of sums."""
+"""Tables that are no rankings: ticks, ratings, rows of sums, and rows that slid to a side."""
 
 import itertools
 from collections.abc import Sequence
@@ -7,12 +7,12 @@ from typing import NoReturn
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
-from numpyro_rankings.readers.answers import numbers_in
-from numpyro_rankings.readers.grids import Column, Grid
+from numpyro_rankings.readers.answers import numbers_in, rank_in_words
+from numpyro_rankings.readers.grids import Column, Grid, whole_number
 from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
 
-_SHOWN = 3  # columns in a message
+_RARE = 0.01  # share of the rows that may have slid
 _TICKS = set(
     "x|✓|✔|yes|true|checked|ticked|selected|y|on|no|false|unchecked|not selected".split("|")
 )
@@ -72,7 +72,7 @@ def refuse_ticks(grid: Grid, columns: Sequence[Column]) -> None:
 
 def _refuse_ticks(grid: Grid, columns: Sequence[Column], rows: np.ndarray) -> NoReturn:
     row = int(np.argmax(rows))
-    said = [f"{x.name!r} is {x.text(row) or 'empty'!r}" for x in columns[:_SHOWN]]
+    said = [f"{x.name!r} is {x.text(row) or 'empty'!r}" for x in columns[:3]]
     raise RankingsError(
         f"{grid.where(row)}: {', '.join(said)}: the columns say which items were chosen, not in "
         f"which order; pick the columns of a ranking with {option('columns')}, or write one column "
@@ -102,3 +102,60 @@ def _refuse_sums(grid: Grid, columns: Sequence[Column], numbers: np.ndarray) -> 
             raise RankingsError(
                 f"{grid.where(last)}: this row has the {name} of the columns; remove it"
             )
+
+
+def refuse_slid_rows(grid: Grid, picked: Sequence[int], answers: set[str], are_ranks: bool) -> None:
+    """Refuse a row whose answers are one column to the left or right of those of the question.
+
+    Such a row has an answer in a column beside the question that has other texts in most rows, and
+    its answers are a ranking if they are read from there.
+    """
+    first, last, cells = picked[0], picked[-1], grid.cells
+    if not answers or list(picked) != list(range(first, last + 1)):
+        return
+    for way, k, end_at in (("left", first - 1, last), ("right", last + 1, first)):
+        if not 0 <= k < len(cells):
+            continue
+        beside, end = cells[k], cells[end_at]
+        shifted = [x for x in range(min(k, first), max(k, last) + 1) if x != end_at]
+        for row in _rows_with_answers(beside, end, answers, are_ranks):
+            listed = [x for j in shifted if (x := _plain_rank(cells[j].text(row)))]
+            here = [_plain_rank(cells[j].text(row)) for j in picked]
+            is_whole = not end.text(row) or len(listed) == len(here)
+            is_list = len(set(listed)) == len(listed) > 1 and answers.issuperset(listed)
+            if are_ranks:
+                expected = sorted(str(rank) for rank in range(1, len(listed) + 1))
+                is_list &= sorted(listed) == expected != sorted(here)
+            if is_whole and is_list:
+                raise RankingsError(
+                    f"{grid.where(row)}: the cells seem to have slid one column to the {way}: "
+                    f"{beside.name!r} is {beside.text(row)!r}, and {end.name!r} is "
+                    f"{end.text(row) or 'empty'!r}; move them back in the file"
+                )
+
+
+def _rows_with_answers(
+    beside: Column, end: Column, answers: set[str], are_ranks: bool
+) -> Sequence[int]:
+    """Return the rows with an answer in the column beside a question, if it has few of them.
+
+    With names, the column at the other end of the question may not be blank more often. A column of
+    other numbers beside ranks is none of other texts.
+    """
+    has_answer = beside.mapped(lambda text: _plain_rank(text) in answers, bool)
+    is_like = has_answer
+    if are_ranks:
+        is_like = beside.mapped(lambda text: _plain_rank(text).isdecimal(), bool)
+    num_others = (~is_like & ~beside.is_blank()).sum()
+    is_rare = is_like.sum() <= max(3, _RARE * len(is_like)) and 2 * num_others > len(is_like)
+    if is_rare and (are_ranks or end.is_blank().sum() <= has_answer.sum()):
+        return np.flatnonzero(has_answer).tolist()
+    return []
+
+
+def _plain_rank(text: str) -> str:
+    """Return a rank in digits, and other texts as they are."""
+    number = whole_number(text)
+    if number is None and (rank := rank_in_words(text)) is not None:
+        number = rank[0]
+    return text if number is None else str(number)

@@ -4,21 +4,16 @@ import contextlib
 import csv
 import os
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from numpyro_rankings.rankings import Rankings, RankingsError, build_rankings
+from numpyro_rankings.rankings.names import names_shown
 from numpyro_rankings.readers.grids import whole_number
-from numpyro_rankings.readers.text import (
-    check_writable_names,
-    first_lines,
-    read_lines,
-    weight_hint,
-)
+from numpyro_rankings.readers.text import check_writable_names, first_lines, read_lines, weight_hint
 
 _ITEM = re.compile(r"#\s*item\s+([^\s,>:={}]+)\s*:(.*)", re.IGNORECASE)
 _COMMENT = re.compile(r'"?#')
@@ -28,31 +23,12 @@ _SEPARATOR_LINE = re.compile(r"sep=[,;\t][,;\t]*", re.IGNORECASE)  # for spreads
 
 
 class _Header(NamedTuple):
-    """The line with the names of the columns.
+    """The line with the names of the columns."""
 
-    - **mark** - what is between the cells.
-    - **columns** - 2, or 3 with choice sets.
-    - **skipped** - columns before these: 1 if a program has written the numbers of the rows.
-    - **width** - all cells of the line, empty ones at its end included.
-    """
-
-    mark: str
-    columns: int
-    skipped: int
-    width: int
-
-
-class _Row(NamedTuple):
-    """A row.
-
-    - **number** - of its line, and **times**, how many rankings it stands for.
-    - **listed** - the items that are listed, and **offered** those that were offered.
-    """
-
-    number: int
-    times: int
-    listed: list[int]
-    offered: list[int]
+    mark: str  # the character between the cells
+    columns: int  # 2, or 3 with choice sets
+    skipped: int  # columns before these: 1 if a program has written the numbers of the rows
+    width: int  # all cells of the line, empty ones at its end included
 
 
 def read_table(path: str | os.PathLike, encoding: str | None = None) -> Rankings:
@@ -86,92 +62,86 @@ def read_table(path: str | os.PathLike, encoding: str | None = None) -> Rankings
     """
     name = os.fspath(path)
     lines = [line.strip(" ") for line in read_lines(path, encoding, hint=True)]
-    header_at = next((k for k, line in enumerate(lines) if not _is_before_header(line)), len(lines))
-    with _errors_on_lines(name) as at:
-        at.number = header_at + 1
-        header = _parse_header(lines[header_at]) if header_at < len(lines) else None
-        codes, names = _read_items(lines, header, at)
-        at.number = header_at + 1
-        if header is not None and len(codes) < 2:
-            raise RankingsError(
-                "a ranking needs at least 2 items, each named by a line such as "
-                f"'# item A: Ann Able', got {len(codes)}"
-            )
-        rows: list[_Row] = []
-        for at.number, line in enumerate(lines[header_at + 1 :], start=header_at + 2):
-            if header is not None and (cells := _cells_of_row(line, header)):
-                rows.append(_parse_row(at.number, cells, codes))
-    if not rows:
+    start = next((k for k, line in enumerate(lines, 1) if not _is_before_header(line)), len(lines))
+    line = lines[start - 1]
+    header = _parse_header(line)
+    if header is None and not _is_before_header(line):
+        raise RankingsError(
+            f"{name}:{start}: expected the columns 'count,ordering', got {line[:40]!r}; the format "
+            "is that of numpyro_rankings.readers.read_table"
+        )
+    codes, items = _read_items(name, lines, header)
+    if header is None:
         raise RankingsError(f"{name}:{len(lines)}: there are no rankings")
-    choice_sets = None
-    if rows[0].offered:
-        choice_sets = np.zeros((len(rows), len(names)), bool)
-        for k, row in enumerate(rows):
-            choice_sets[k, row.offered] = True
+    if len(codes) < 2:
+        raise RankingsError(
+            f"{name}:{start}: a ranking needs at least 2 items, each named by a line such as "
+            f"'# item A: Ann Able', got {len(codes)}"
+        )
+    numbers, counts, listed, offered = [], [], [], []
+    for number, line in enumerate(lines[start:], start + 1):
+        where = f"{name}:{number}"
+        if not (cells := _cells_of_row(where, line, header)):
+            continue
+        numbers.append(number)
+        counts.append(_parse_count(where, cells[0].strip()))
+        listed.append(_parse_items(where, cells[1].split(">"), codes))
+        if header.columns == 3:
+            offered.append(_parse_items(where, cells[2].split(), codes))
+    if not numbers:
+        raise RankingsError(f"{name}:{len(lines)}: there are no rankings")
+    choice_sets = np.zeros((len(offered), len(items)), bool) if offered else None
+    if choice_sets is not None:
+        for k, row in enumerate(offered):
+            choice_sets[k, row] = True
     return build_rankings(
-        [row.listed for row in rows],
-        tuple(names),
-        [row.times for row in rows],
-        choice_sets,
-        where=lambda k: f"{name}:{rows[k].number}",
+        listed, items, counts, choice_sets, where=lambda k: f"{name}:{numbers[k]}"
     )
-
-
-@dataclass
-class _Line:
-    """The line that is read."""
-
-    number: int = 0
-
-
-@contextlib.contextmanager
-def _errors_on_lines(name: str) -> Iterator[_Line]:
-    """Begin messages with the file and the line."""
-    at = _Line()
-    try:
-        yield at
-    except RankingsError as error:
-        raise RankingsError(f"{name}:{at.number}: {error}") from None
 
 
 def _read_items(
-    lines: Sequence[str], header: _Header | None, at: _Line
-) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the index of each item, by its code and by its name."""
+    name: str, lines: Sequence[str], header: _Header | None
+) -> tuple[dict[str, int], tuple[str, ...]]:
+    """Return the index of each item by its code, and the names of the items."""
     codes: dict[str, int] = {}
-    names: dict[str, int] = {}
+    items: dict[str, int] = {}
     mark = "," if header is None else header.mark
-    named = _item_lines(lines, mark)
+    named = [
+        (number, line)
+        for number, line in enumerate(lines, 1)
+        if _COMMENT.match(line) and _ITEM.match(_item_cells(line, mark)[0])
+    ]
     is_padded = header is not None and all(
         len(_item_cells(line, mark)) == header.width for _, line in named
     )
-    for at.number, line in named:
-        _add_item(*_parse_item(line, mark, is_padded), codes, names)
-    return codes, names
+    for number, line in named:
+        where = f"{name}:{number}"
+        code, item = _parse_item(where, line, mark, is_padded)
+        if not item:
+            raise RankingsError(f"{where}: the name of item {code!r} is empty")
+        if code in codes:
+            raise RankingsError(f"{where}: two items have the code {code!r}")
+        if item in items:
+            raise RankingsError(f"{where}: two items have the name {item!r}")
+        codes[code] = items[item] = len(codes)
+    return codes, tuple(items)
 
 
-def _cells_of_row(line: str, header: _Header) -> list[str]:
+def _cells_of_row(where: str, line: str, header: _Header) -> list[str]:
     """Return the cells of a row, without empty ones at its end; none if it is no row."""
     if not line or _COMMENT.match(line):
         return []
-    cells = _cells(line, header.mark)[header.skipped :]
+    try:
+        cells = _cells(line, header.mark)[header.skipped :]
+    except csv.Error as error:
+        raise RankingsError(f"{where}: the quotes are wrong: {error}") from None
     if not any(cell.strip() for cell in cells):
         return []
     while len(cells) > header.columns and not cells[-1].strip():
         cells.pop()
     if len(cells) != header.columns:
-        raise RankingsError(f"expected {header.columns} columns, got {len(cells)}")
+        raise RankingsError(f"{where}: expected {header.columns} columns, got {len(cells)}")
     return cells
-
-
-def _parse_row(number: int, cells: Sequence[str], codes: dict[str, int]) -> _Row:
-    count, listed, *offered = cells
-    return _Row(
-        number,
-        _parse_count(count.strip()),
-        _parse_items(listed.split(">"), codes),
-        _parse_items(offered[0].split(), codes) if offered else [],
-    )
 
 
 def is_own_table(path: str | os.PathLike, encoding: str | None = None) -> bool:
@@ -181,7 +151,7 @@ def is_own_table(path: str | os.PathLike, encoding: str | None = None) -> bool:
         if re.match(r'"?#\s*item\b', line, re.IGNORECASE):
             return True
         if not _is_before_header(line):
-            return _header(line) is not None
+            return _parse_header(line) is not None
     return False
 
 
@@ -214,16 +184,6 @@ def write_table(
     Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
 
 
-def _add_item(code: str, item: str, codes: dict[str, int], names: dict[str, int]) -> None:
-    if not item:
-        raise RankingsError(f"the name of item {code!r} is empty")
-    if code in codes:
-        raise RankingsError(f"two items have the code {code!r}")
-    if item in names:
-        raise RankingsError(f"two items have the name {item!r}")
-    codes[code] = names[item] = len(codes)
-
-
 def _item_line(code: str, item: str) -> str:
     """Return the line that names an item: one cell, also if the name contains what separates."""
     line = f"# item {code}: {item}"
@@ -242,19 +202,15 @@ def _cells(line: str, mark: str) -> list[str]:
     """Return the cells of a line, which ends where the line does."""
     if '"' not in line:
         return line.split(mark)
-    try:
-        return next(csv.reader([line], delimiter=mark, strict=True))
-    except csv.Error as error:
-        raise RankingsError(f"the quotes are wrong: {error}") from None
+    return next(csv.reader([line], delimiter=mark, strict=True))
 
 
-def _header(line: str) -> _Header | None:
+def _parse_header(line: str) -> _Header | None:
     """Return what a line with the names of the columns says, or None if it is none."""
     for mark in _MARKS:
-        try:
+        cells = []
+        with contextlib.suppress(csv.Error):
             cells = [cell.strip().lower() for cell in _cells(line, mark)]
-        except RankingsError:
-            continue
         width = len(cells)
         while cells and not cells[-1]:
             cells.pop()
@@ -264,23 +220,7 @@ def _header(line: str) -> _Header | None:
     return None
 
 
-def _parse_header(line: str) -> _Header:
-    header = _header(line)
-    if header is None:
-        raise RankingsError(
-            f"expected the columns 'count,ordering', got {line[:40]!r}; the format is that of "
-            "numpyro_rankings.readers.read_table"
-        )
-    return header
-
-
-def _item_lines(lines: Sequence[str], mark: str) -> list[tuple[int, str]]:
-    """Return the comments that name items: the number of the line, and the line."""
-    comments = ((k, line) for k, line in enumerate(lines, 1) if _COMMENT.match(line))
-    return [(k, line) for k, line in comments if _ITEM.match(_item_cells(line, mark)[0])]
-
-
-def _parse_item(line: str, mark: str, is_padded: bool) -> tuple[str, str]:
+def _parse_item(where: str, line: str, mark: str, is_padded: bool) -> tuple[str, str]:
     """Return the code and the name of an item.
 
     A spreadsheet saves all lines with as many cells: it splits names at commas, which are put back
@@ -298,8 +238,8 @@ def _parse_item(line: str, mark: str, is_padded: bool) -> tuple[str, str]:
         problem = f"contains {mark!r}, which separates the columns"
     if problem:
         raise RankingsError(
-            f"the name of an item {problem}; put the whole line into quotes, from '#' to the end "
-            "of the name"
+            f"{where}: the name of an item {problem}; put the whole line into quotes, from '#' to "
+            "the end of the name"
         )
     match = _ITEM.fullmatch(",".join(cells))
     assert match is not None
@@ -310,27 +250,27 @@ def _item_cells(line: str, mark: str) -> list[str]:
     """Return the cells of a comment; where its quotes are wrong, it is one cell."""
     try:
         return _cells(line, mark)
-    except RankingsError:
+    except csv.Error:
         return [line]
 
 
-def _parse_count(text: str) -> int:
+def _parse_count(where: str, text: str) -> int:
     number = whole_number(text)
     if number is None or number < 1:
         raise RankingsError(
-            f"count {text[:40]!r} is not a positive whole number{weight_hint(text)}"
+            f"{where}: count {text[:40]!r} is not a positive whole number{weight_hint(text)}"
         )
     return number
 
 
-def _parse_items(texts: Sequence[str], codes: dict[str, int]) -> list[int]:
+def _parse_items(where: str, texts: Sequence[str], codes: dict[str, int]) -> list[int]:
     texts = [text.strip() for text in texts]
     if texts in ([], [""]):
-        raise RankingsError("an empty ranking")
+        raise RankingsError(f"{where}: an empty ranking")
     for text in texts:
         if any(mark in text for mark in "={}"):
-            raise RankingsError(f"ties are not supported, got {text[:40]!r}")
+            raise RankingsError(f"{where}: ties are not supported, got {text[:40]!r}")
         if text not in codes:
-            known = list(codes) if len(codes) <= 10 else [*list(codes)[:10], "…"]
-            raise RankingsError(f"there is no item {text[:40]!r}; expected {', '.join(known)}")
+            known = names_shown(list(codes), 10)
+            raise RankingsError(f"{where}: there is no item {text[:40]!r}; expected {known}")
     return [codes[text] for text in texts]

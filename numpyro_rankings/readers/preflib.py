@@ -10,13 +10,14 @@ What other files of PrefLib hold is read in ``unsupported.py``, by the functions
 import os
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from numpyro_rankings.rankings import Rankings, RankingsError, build_rankings
+from numpyro_rankings.rankings.names import names_counted
 from numpyro_rankings.readers.text import check_writable_names, read_lines, weight_hint
 from numpyro_rankings.words import plural
 
@@ -36,7 +37,6 @@ TYPES = {
     "cat": "items in categories, which are not orders",
     "wmd": "the weights of a matching graph, which are not orders",
 }
-_SHOWN = 2  # tied items in a message
 _SHIFTED_NAMES = "00014-00000001.soc"
 
 
@@ -124,57 +124,41 @@ def write_preflib(rankings: Rankings, path: str | os.PathLike, title: str = "") 
     }
     header |= {f"ALTERNATIVE NAME {k}": item for k, item in enumerate(merged.items, start=1)}
     lines = [f"# {key}: {value}" for key, value in header.items()]
-    for row, length, count in zip(
-        (orderings + 1).tolist(), lengths.tolist(), merged.counts.tolist(), strict=True
-    ):
-        lines.append(f"{count}: {','.join(map(str, row[:length]))}")
+    for row, length, count in zip(orderings + 1, lengths, merged.counts.tolist(), strict=True):
+        lines.append(f"{count}: {','.join(map(str, row[:length].tolist()))}")
     Path(name).write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
 
 
+_Texts = dict[int, tuple[int, str]]  # lines and texts, by the numbers of what they name
+
+
 class Parsed(NamedTuple):
-    """The lines of a file, each text with its line number.
+    """The lines of a file, each text with its line number."""
 
-    - **name** - of the file, for messages.
-    - **kind** - its type, such as ``soi``.
-    - **header** - values of the metadata, by key.
-    - **names** - names of the items, by their numbers from 1.
-    - **categories** - names of the categories, by their numbers.
-    - **data** - the lines after the header.
-    - **num_lines** - number of lines.
-    """
-
-    name: str
-    kind: str
-    header: dict[str, tuple[int, str]]
-    names: dict[int, tuple[int, str]]
-    categories: dict[int, tuple[int, str]]
-    data: list[tuple[int, str]]
-    num_lines: int
+    name: str  # the name of the file, for messages
+    kind: str  # its type, such as soi
+    header: dict[str, tuple[int, str]]  # values of the metadata, by key
+    names: _Texts  # names of the items, by their numbers from 1
+    categories: _Texts  # names of the categories, by their numbers
+    data: list[tuple[int, str]]  # the lines after the header
+    num_lines: int  # number of lines
 
 
 class Order(NamedTuple):
-    """An order of a file.
+    """An order of a file."""
 
-    - **line** - its line number.
-    - **voters** - how many gave it.
-    - **row** - 0-based items, best first.
-    - **groups** - the same, where tied items are in one group; None if no two are tied.
-    """
-
-    line: int
-    voters: int
-    row: list[int]
+    line: int  # its line number
+    voters: int  # how many gave it
+    row: list[int]  # 0-based items, best first
+    # the same, where tied items are in one group; None if no two are tied
     groups: list[list[int]] | None
 
 
 def parse_preflib(path: str | os.PathLike) -> Parsed:
-    """Divide the lines of a file into metadata, names and data.
-
-    :raises RankingsError: if the file has no header, or says that it is of another type.
-    """
+    """Divide the lines of a file into metadata, names and data."""
     name, lines = os.fspath(path), read_lines(path)
     header: dict[str, tuple[int, str]] = {}
-    named: dict[str, dict[int, tuple[int, str]]] = {key: {} for key in _NAMED}
+    named: dict[str, _Texts] = {key: {} for key in _NAMED}
     data: list[tuple[int, str]] = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -192,7 +176,7 @@ def parse_preflib(path: str | os.PathLike) -> Parsed:
             continue
         key, argument, value = match[1], match[2], match[3].strip()
         if key in _NAMED:
-            _add_name(f"{name}:{number}", key, argument, (number, value), named[key])
+            _add_name(name, key, argument, (number, value), named[key])
         elif argument is None:
             if key in header and key in _GIVEN_ONCE:
                 raise RankingsError(
@@ -205,13 +189,9 @@ def parse_preflib(path: str | os.PathLike) -> Parsed:
 
 
 def _add_name(
-    where: str,
-    key: str,
-    argument: str | None,
-    value: tuple[int, str],
-    named: dict[int, tuple[int, str]],
+    name: str, key: str, argument: str | None, value: tuple[int, str], named: _Texts
 ) -> None:
-    k, what = _whole(argument), _NAMED[key]
+    where, k, what = f"{name}:{value[0]}", _whole(argument), _NAMED[key]
     least = 1 if what == "item" else 0  # some files number the categories from 0
     if k is None or k < least:
         raise RankingsError(f"{where}: expected '# {key} k: …' with a number k from {least}")
@@ -243,7 +223,13 @@ def _parse_order(name: str, kind: str, number: int, line: str, items: tuple[str,
         row = [item for group in groups for item in group]
         if len(groups) == len(row):
             groups = None
-    problem = _row_problem(row, items, kind)
+    problem = items_problem(row, items)
+    if not problem and kind.endswith("oc") and len(row) < len(items):
+        item = min(set(range(len(items))) - set(row))
+        problem = (
+            f"item {item + 1} ({items[item]!r}) is missing; an order of a .{kind} file lists all "
+            f"{len(items)} items"
+        )
     if count < 1:
         problem = f"count {count} is not a positive whole number"
     if groups is not None and not kind.startswith("to"):
@@ -272,7 +258,6 @@ def _refuse_ties(name: str, items: tuple[str, ...], orders: list[Order]) -> None
         return
     line, groups = next(iter(tied.items()))
     names = [shorten_text(items[k]) for k in next(group for group in groups if len(group) > 1)]
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     advice = (
         "'numpyro-rankings describe' shows them, and a .soi file without these orders can be fitted"
     )
@@ -282,7 +267,7 @@ def _refuse_ties(name: str, items: tuple[str, ...], orders: list[Order]) -> None
             "and says that they rank below the others"
         )
     raise RankingsError(
-        f"{name}:{line}: {', '.join(names[:_SHOWN])}{more} are tied; {len(tied):,} of "
+        f"{name}:{line}: {names_counted(names, 2)} are tied; {len(tied):,} of "
         f"{len(orders):,} orders have ties, which cannot be fitted yet: {advice}"
     )
 
@@ -299,17 +284,14 @@ def _check_type(name: str, header: dict[str, tuple[int, str]]) -> str:
     line, kind = header.get("DATA TYPE", (1, ""))
     kind = kind.lower() or (extension if extension in TYPES else "soi")
     if kind not in TYPES:
+        *others, last = TYPES
         raise RankingsError(
-            f"{name}:{line}: DATA TYPE is {shorten_text(kind)}; expected {_one_of(TYPES)}"
+            f"{name}:{line}: DATA TYPE is {shorten_text(kind)}; expected {', '.join(others)} or "
+            f"{last}"
         )
     if extension in TYPES and kind != extension:
         raise RankingsError(f"{name}:{line}: DATA TYPE is {kind}, but this is a .{extension} file")
     return kind
-
-
-def _one_of(names: Iterable[str]) -> str:
-    *others, last = names
-    return f"{', '.join(others)} or {last}"
 
 
 def header_number(parsed: Parsed, key: str) -> int:
@@ -326,18 +308,14 @@ def header_number(parsed: Parsed, key: str) -> int:
     return value
 
 
-def check_number(parsed: Parsed, key: str, found: set[int], what: str) -> None:
-    """Refuse a file whose header has another number than was found.
-
-    :param found: the numbers that are right.
-    :param what: what was counted.
-    """
+def check_number(parsed: Parsed, key: str, right: set[int], what: str) -> None:
+    """Refuse a file whose header has none of the numbers that are right."""
     number = header_number(parsed, key)
-    if number in found:
+    if number in right:
         return
-    counted = f"the file has {max(found)} {what}"
+    counted = f"the file has {max(right)} {what}"
     if what.endswith(" to"):
-        counted = f"{what} {max(found)}"
+        counted = f"{what} {max(right)}"
     raise RankingsError(f"{parsed.name}:{parsed.header[key][0]}: {key} is {number}, but {counted}")
 
 
@@ -362,7 +340,7 @@ def item_names(parsed: Parsed, least: int = 2) -> tuple[str, ...]:
     return names
 
 
-def check_names(name: str, what: str, named: dict[int, tuple[int, str]]) -> tuple[str, ...]:
+def check_names(name: str, what: str, named: _Texts) -> tuple[str, ...]:
     """Return names in the order of their numbers; none may be empty, and no two the same."""
     seen: dict[str, int] = {}
     for k, (where, text) in named.items():
@@ -380,19 +358,6 @@ def check_names(name: str, what: str, named: dict[int, tuple[int, str]]) -> tupl
 
 def _whole(text: str | None) -> int | None:
     return int(text) if text is not None and re.fullmatch(r"[0-9]{1,18}", text) else None
-
-
-def _row_problem(row: list[int], items: tuple[str, ...], kind: str) -> str:
-    """Return what is wrong with an order of 0-based items, in the 1-based numbers of the file."""
-    if problem := items_problem(row, items):
-        return problem
-    if kind.endswith("oc") and len(row) < len(items):
-        item = min(set(range(len(items))) - set(row))
-        return (
-            f"item {item + 1} ({items[item]!r}) is missing; an order of a .{kind} file lists all "
-            f"{len(items)} items"
-        )
-    return ""
 
 
 def items_problem(row: list[int], items: tuple[str, ...]) -> str:

@@ -1,48 +1,43 @@
 """The second stage of a file: the columns of one question, and how they are to be read."""
 
+import os
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import item_names
-from numpyro_rankings.readers.aliases import Aliases
+from numpyro_rankings.readers.answers import ranks_in
 from numpyro_rankings.readers.ballots import RULES, Rules, given_rules
-from numpyro_rankings.readers.grids import Column, Grid
+from numpyro_rankings.readers.grids import Column, Grid, read_grid
 from numpyro_rankings.readers.headers import Table
+from numpyro_rankings.readers.text import weight_hint
+from numpyro_rankings.words.options import option
 
-_UNRANKED, _GAPS = ("below", "not-offered"), ("refuse", "close")
+Aliases = Mapping[str, str] | str | os.PathLike | None
+_MOST_RANKINGS = 100_000_000
 
 
 class QuestionSpec(NamedTuple):
-    """How a question is to be read; None stands for what is not given.
+    """How a question is to be read; None stands for what is not given."""
 
-    - **judge**, **item**, **rank**, **counts**, **about** - columns with these meanings.
-    - **items** - names of all items.
-    - **patterns** - which columns are of the question; all but the special ones if there are none.
-    - **closes_gaps** - whether ranks and places may be left out.
-    - **is_not_offered** - whether the items that a judge does not rank were not offered.
-    - **separator** - between the items in a cell.
-    - **missing** - texts that mean that nothing is ranked.
-    - **highest_first** - whether the highest number is the first choice.
-    - **rules** - of ballots.
-    - **aliases** - the items that further names mean.
-    """
-
-    judge: str | None = None
+    judge: str | None = None  # this and the next four are columns
     item: str | None = None
     rank: str | None = None
     counts: str | None = None
     about: tuple[str, ...] = ()
-    items: tuple[str, ...] | None = None
+    items: tuple[str, ...] | None = None  # names of all items
+    # the columns of the question; all that have no meaning if it is empty
     patterns: tuple[str, ...] = ()
-    closes_gaps: bool = False
-    is_not_offered: bool = False
-    separator: str | None = None
-    missing: tuple[str, ...] = ()
-    highest_first: bool | None = None
-    rules: Rules | None = None
-    aliases: Mapping[str, str] = MappingProxyType({})
+    closes_gaps: bool = False  # whether ranks and places may be left out
+    is_not_offered: bool = False  # whether the items that a judge does not rank were not offered
+    separator: str | None = None  # the text between the items in a cell
+    missing: tuple[str, ...] = ()  # texts that mean that nothing is ranked
+    highest_first: bool | None = None  # whether the highest number is the first choice
+    rules: Rules | None = None  # those of ballots
+    aliases: Mapping[str, str] = MappingProxyType({})  # the items that further names mean
 
     @property
     def named(self) -> list[str]:
@@ -93,7 +88,7 @@ class TableOptions(NamedTuple):
 
     def check(self) -> None:
         """Refuse values that an option does not have."""
-        for name, known in (("unranked", _UNRANKED), ("gaps", _GAPS)):
+        for name, known in (("unranked", ("below", "not-offered")), ("gaps", ("refuse", "close"))):
             value = getattr(self, name)
             if value not in known:
                 raise RankingsError(f"{name} is {' or '.join(map(repr, known))}, not {value!r}")
@@ -161,22 +156,14 @@ def check_columns(grid: Grid, spec: QuestionSpec) -> None:
 
 
 class Question(NamedTuple):
-    """The columns of a question.
+    """The columns of a question."""
 
-    - **grid** - the rows with the answers, and the columns with another meaning.
-    - **columns** - those of the question; the layout gives them the names of items or places.
-    - **spec** - how they are read.
-    - **notes** - how they were read, a sentence each.
-    - **labels** - what the headers say of each column.
-    - **is_export** - whether the columns were picked, or several rows name them.
-    """
-
-    grid: Grid
-    columns: list[Column]
-    spec: QuestionSpec
-    notes: list[str]
-    labels: list[str]
-    is_export: bool = False
+    grid: Grid  # the rows with the answers, and the columns with another meaning
+    columns: list[Column]  # the layout names them like items or places
+    spec: QuestionSpec  # how they are read
+    notes: list[str]  # how they were read, a sentence each
+    labels: list[str]  # the header of each column in words
+    is_export: bool = False  # whether the columns were picked, or several rows name them
 
     def with_columns(self, columns: Sequence[Column], notes: Sequence[str] = ()) -> "Question":
         """Return the question with other columns, and further notes."""
@@ -191,3 +178,86 @@ class Question(NamedTuple):
     def names(self) -> list[str]:
         """The names of the columns of the question."""
         return [column.name for column in self.columns]
+
+
+def read_counts(grid: Grid, name: str | None, rows: np.ndarray) -> np.ndarray:
+    """Return the number of rankings that each of the rows stands for."""
+    if name is None:
+        return np.ones(len(rows), int)
+    column = grid.column(name)
+    numbers = ranks_in(column, None)[rows].astype(int)
+    if (numbers < 1).any():
+        row = rows[int(np.argmax(numbers < 1))]
+        text = column.text(row)
+        if hint := weight_hint(text):
+            hint += (
+                f": leave out {option('count')}, or name the column in {option('about')} instead"
+            )
+        raise RankingsError(
+            f"{grid.at(row, column)}: expected a positive whole number, got {text[:40]!r}{hint}"
+        )
+    if numbers.sum() > _MOST_RANKINGS:
+        raise RankingsError(
+            f"{grid.where(rows[int(np.argmax(numbers))])}: column {name!r}: with count "
+            f"{numbers.max():,} there are {numbers.sum():,} rankings; at most {_MOST_RANKINGS:,} "
+            "can be read"
+        )
+    return numbers
+
+
+def read_judges(grid: Grid, name: str, rows: np.ndarray) -> np.ndarray:
+    """Return the names of the judges in these rows: each has one, and no two have the same."""
+    column = grid.column(name)
+    if (blank := column.is_blank()[rows]).any():
+        raise RankingsError(
+            f"{grid.where(rows[int(np.argmax(blank))])}: column {name!r} is empty: who is it?"
+        )
+    if (again := is_repeated(column.codes[rows])).any():
+        row = rows[int(np.argmax(again))]
+        first = rows[int(np.argmax(column.codes[rows] == column.codes[row]))]
+        raise RankingsError(
+            f"{grid.where(row)}: judge {column.text(row)!r} has a row already, "
+            f"{grid.where(first)}; remove one of them, or leave out {option('judge')} if both count"
+        )
+    return column.mapped(str, object)[rows]
+
+
+def is_repeated(keys: np.ndarray) -> np.ndarray:
+    """Return which of the keys is equal to an earlier one."""
+    order = np.argsort(keys, kind="stable")
+    is_again = np.zeros(len(keys), bool)
+    is_again[order[1:][keys[order[1:]] == keys[order[:-1]]]] = True
+    return is_again
+
+
+def read_aliases(aliases: Aliases) -> dict[str, str]:
+    """Return the item that each further name means, from a dict or a table ``alias,item``."""
+    if aliases is None:
+        return {}
+    if isinstance(aliases, Mapping):
+        pairs = [("aliases", str(x).strip(), str(y).strip()) for x, y in aliases.items()]
+    else:
+        grid = read_grid(aliases)
+        if [name.lower() for name in grid.columns] != ["alias", "item"]:
+            raise RankingsError(
+                f"{grid.header_place}: a file of aliases has two columns, and its first row is "
+                f"alias,item; got {','.join(grid.columns)[:40]!r}"
+            )
+        texts = [x.mapped(str, object) for x in grid.cells]
+        pairs = [(grid.where(row), *x) for row, x in enumerate(zip(*texts, strict=True))]
+    item_of: dict[str, str] = {}
+    for where, alias, item in pairs:
+        if not alias or not item:
+            raise RankingsError(f"{where}: an alias and the name of its item are needed")
+        if item_of.get(alias, item) != item:
+            raise RankingsError(
+                f"{where}: {alias!r} cannot mean both {item_of[alias]!r} and {item!r}"
+            )
+        item_of[alias] = item
+    for where, alias, item in pairs:
+        if alias != item and item_of.get(item, item) != item:
+            raise RankingsError(
+                f"{where}: {alias!r} means {item!r}, which means {item_of[item]!r}; give it the "
+                "last"
+            )
+    return {alias: item for alias, item in item_of.items() if alias != item}

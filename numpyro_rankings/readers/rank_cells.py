@@ -1,12 +1,13 @@
 """Cells of ranks: numbers and words, from either end, which become the numbers 1, 2, …"""
 
 import re
-from collections.abc import Sequence
-from typing import NamedTuple, NoReturn
+from collections.abc import Iterable, Sequence
+from typing import NoReturn
 
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.rankings.names import names_shown
 from numpyro_rankings.readers.answers import (
     BAD,
     GOOD,
@@ -18,11 +19,11 @@ from numpyro_rankings.readers.answers import (
 from numpyro_rankings.readers.grids import Column, Grid, whole_number
 from numpyro_rankings.readers.headers import common_text
 from numpyro_rankings.readers.other_questions import refuse_other_questions
-from numpyro_rankings.readers.questions import Question, QuestionSpec
+from numpyro_rankings.readers.questions import Question
 from numpyro_rankings.words import plural, shorten
 from numpyro_rankings.words.options import option
 
-_SHOWN, _LENGTH = 3, 60
+_LENGTH = 60  # letters of a text in a message
 _MORE = r"(?:[2-9]|\d\d+)"
 _IS = r"\s*(?:=|:|\(|[-–—]|is|being|as|means)\s*(?:the |your )*"
 
@@ -44,24 +45,8 @@ _POINTS = re.compile(
 )
 
 
-class Ranks(NamedTuple):
-    """Columns of ranks.
-
-    - **columns** - whose texts are numbers where they could be read.
-    - **comments** - what is written beside a number, as in "5 (best)".
-    - **notes** - of texts that were read.
-    """
-
-    columns: list[Column]
-    comments: list[tuple[int, str]]
-    notes: list[str]
-
-
 def refuse_rank(where: str, text: str, num_items: int | None) -> NoReturn:
-    """Say why a text is no rank.
-
-    :param num_items: the largest rank; None if other items may have ranks too.
-    """
+    """Say why a text is no rank; without ``num_items``, other items may have ranks too."""
     number = whole_number(text)
     about_judges = (
         f"if the column is about the judges, add it to {option('about')}, or to {option('judge')} "
@@ -83,27 +68,11 @@ def refuse_rank(where: str, text: str, num_items: int | None) -> NoReturn:
     )
 
 
-def with_numbers(columns: Sequence[Column]) -> Ranks:
-    """Turn ranks in words into numbers; texts that are no ranks are kept."""
-    found: list[Column] = []
-    comments: list[tuple[int, str]] = []
-    said: dict[str, int] = {}
-    for column in columns:
-        texts = []
-        for text in column.values:
-            rank = rank_in_words(text) if whole_number(text) is None else None
-            if rank is not None:
-                said.setdefault(text, rank[0])
-                comments.append(rank)
-            texts.append(text if rank is None else str(rank[0]))
-        found.append(column.with_texts(texts))
-    notes = []
-    if said:
-        some = sorted(said.items(), key=lambda x: x[1])[:_SHOWN]
-        more = ", …" if len(said) > _SHOWN else ""
-        shown = ", ".join(f"{shorten(text, _LENGTH)!r} is {k}" for text, k in some)
-        notes.append(f"ranks in words: {shown}{more}")
-    return Ranks(found, comments, notes)
+def _ranks_in_words(columns: Sequence[Column]) -> dict[str, tuple[int, str]]:
+    """Return the texts that are ranks but no numbers: the rank, and the comment of "5 (best)"."""
+    texts = dict.fromkeys(text for column in columns for text in column.values)
+    ranks = {text: rank_in_words(text) for text in texts if whole_number(text) is None}
+    return {text: rank for text, rank in ranks.items() if rank is not None}
 
 
 # ---------------------------------------------------------------------------------------------
@@ -111,32 +80,29 @@ def with_numbers(columns: Sequence[Column]) -> Ranks:
 # ---------------------------------------------------------------------------------------------
 
 
-def best_first(
-    grid: Grid, ranks: Ranks, question: str, spec: QuestionSpec, num_items: int | None
+def _best_first(
+    question: Question, columns: list[Column], pointer: str, num_items: int | None
 ) -> tuple[list[Column], list[str]]:
-    """Return columns of ranks in which 1 is the first choice.
+    """Return columns of ranks in which 1 is the first choice, and notes.
 
     Ranks 1, 2, …, n can always be read from either end. They are read with 1 as the first choice,
     unless ``highest_first`` says otherwise; where something points at the other end it is asked.
-
-    :param question: what the headers of all columns say.
-    :param num_items: the number of columns, or None if the items are in rows.
     """
-    columns, numbers = ranks.columns, numbers_in(ranks.columns)
+    spec, numbers = question.spec, numbers_in(columns)
     most = int(numbers.max(initial=0))
     if num_items is not None and most > num_items:
         return columns, []  # no ranks, which the layout refuses
-    if spec.highest_first is None:
-        pointer = _pointer(question, ranks.comments)
-        _refuse_either_end(grid, columns, numbers, pointer, spec.may_have_gaps)
+    if spec.highest_first is None and spec.rules is None:
+        _refuse_either_end(question.grid, columns, numbers, pointer, spec.may_have_gaps)
     if not spec.highest_first:
         return columns, []
-    turned = []
-    for column in columns:
-        numbered = [(text, whole_number(text) or 0) for text in column.values]
-        texts = [text if rank < 1 else str(most + 1 - rank) for text, rank in numbered]
-        turned.append(column.with_texts(texts))
-    return turned, [f"the highest number, {most}, is read as the first choice"]
+
+    def turned(text: str) -> str:
+        rank = whole_number(text) or 0
+        return text if rank < 1 else str(most + 1 - rank)
+
+    note = f"the highest number, {most}, is read as the first choice"
+    return [column.with_texts(turned) for column in columns], [note]
 
 
 def _refuse_either_end(
@@ -170,7 +136,7 @@ def _refuse_either_end(
         )
 
 
-def _pointer(question: str, comments: Sequence[tuple[int, str]]) -> str:
+def _pointer(question: str, comments: Iterable[tuple[int, str]]) -> str:
     """Return what says that the highest number may be the first choice."""
     question = question.replace("_", " ")
     said = [f"{number} ({comment})" for number, comment in comments if comment]
@@ -207,17 +173,20 @@ def read_ranks(
 ) -> Question:
     """Read cells of ranks as numbers, in which 1 is the first choice.
 
-    :param num_ranks: how many items may have ranks, or None if it is not known.
-    :param num_items: the number of columns, or None if the items are in rows.
-    :param is_one_question: whether the columns must be ranks of one question without ties.
+    ``num_ranks`` items may have ranks, and ``num_items`` is the number of columns; None if these
+    are not known.
     """
     grid, spec = question.grid, question.spec
     columns, missing = without_missing(grid, question.columns, spec.missing, num_ranks)
-    ranks = with_numbers(columns)
+    said, notes = _ranks_in_words(columns), list(missing)
+    columns = [x.with_texts(lambda y: str(said[y][0]) if y in said else y) for x in columns]
+    if said:
+        by_rank = sorted(said.items(), key=lambda x: x[1][0])
+        shown = [f"{shorten(text, _LENGTH)!r} is {rank}" for text, (rank, _) in by_rank]
+        notes.append(f"ranks in words: {names_shown(shown, 3)}")
     if is_one_question:
-        refuse_other_questions(grid, ranks.columns)
-    refuse_missing_ranks(grid, ranks.columns, num_ranks, spec.missing)
-    if spec.rules is not None:  # rank 1 of a ballot is the first choice
-        spec = spec._replace(highest_first=bool(spec.highest_first))
-    columns, order = best_first(grid, ranks, common_text(question.labels), spec, num_items)
-    return question.with_columns(columns, [*missing, *ranks.notes, *order])
+        refuse_other_questions(grid, columns)
+    refuse_missing_ranks(grid, columns, num_ranks, spec.missing)
+    pointer = _pointer(common_text(question.labels), said.values())
+    columns, order = _best_first(question, columns, pointer, num_items)
+    return question.with_columns(columns, [*notes, *order])

@@ -11,15 +11,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numpyro_rankings.rankings import Rankings, RankingsError, build_rankings
-from numpyro_rankings.readers.aliases import read_aliases
+from numpyro_rankings.rankings.names import names_shown
+from numpyro_rankings.rankings.orderings import listed_items
 from numpyro_rankings.readers.ballots import BallotCounts
-from numpyro_rankings.readers.columns import read_counts, read_judges, with_index
 from numpyro_rankings.readers.grids import Grid, read_grid, refuse_ranks_in_brackets
 from numpyro_rankings.readers.headers import choose, fold_header
 from numpyro_rankings.readers.layouts import LAYOUTS, layout_of_table
 from numpyro_rankings.readers.lists import Lists
-from numpyro_rankings.readers.questions import QuestionSpec, TableOptions, with_names_of_columns
-from numpyro_rankings.readers.wording import names_shown
+from numpyro_rankings.readers.questions import (
+    QuestionSpec,
+    TableOptions,
+    read_aliases,
+    read_counts,
+    read_judges,
+    with_names_of_columns,
+)
 from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
 
@@ -71,7 +77,7 @@ def read_layout(source: Any, layout: str | None = None, **options: Any) -> Surve
     given = TableOptions(**options)
     given.check()
     spec = given.spec()
-    source, notes = with_index(source, spec.named)
+    source, notes = _with_index(source, spec.named)
     table = fold_header(read_grid(source, spec.items or (), given.encoding), given.header_rows)
     spec = with_names_of_columns(spec, table)
     picked, about_columns = choose(table, spec.patterns, spec.special)
@@ -90,14 +96,25 @@ def read_layout(source: Any, layout: str | None = None, **options: Any) -> Surve
     return survey_of_lists(question.grid, spec, lists, chosen.name, question.notes)
 
 
+def _with_index(source: Any, named: list[str]) -> tuple[Any, list[str]]:
+    """Return a data frame with the columns of its index that are named, and notes."""
+    if not (hasattr(source, "columns") and hasattr(source, "iloc")):
+        return source, []
+    names = [x for x in source.index.names if x is not None and x not in source.columns]
+    wanted = [x for x in names if str(x) in set(map(str, named))]
+    if wanted:
+        return source.reset_index(level=wanted), []
+    if names:
+        return source, [f"the index is left out: judge={names[0]!r} takes it as the judges"]
+    if any(isinstance(x, str) for x in source.index):
+        return source, ["the index, which has no name, is left out: is it the judges?"]
+    return source, []
+
+
 def survey_of_lists(
     grid: Grid, spec: QuestionSpec, lists: Lists, layout: str, notes: list[str]
 ) -> Survey:
-    """Put lists together with what the grid says about their judges.
-
-    :param layout: how the file was read.
-    :param notes: what a reader of the file should know so far.
-    """
+    """Put lists together with what the grid says about their judges."""
     if len(lists.items) < 2:
         raise RankingsError(
             f"{grid.name}: a ranking needs at least 2 items, got {len(lists.items)}"
@@ -114,7 +131,7 @@ def survey_of_lists(
     notes = [*notes, *_notes_of_lists(lists, kept), *_notes_of_others(lists, spec, is_full.all())]
     choice_sets = None
     if spec.is_not_offered and not is_full.all():
-        choice_sets = _listed_items(orderings, len(lists.items))
+        choice_sets = listed_items(orderings, len(lists.items))
     by_row = build_rankings(
         orderings, lists.items, counts, choice_sets, where=lambda k: lists.where(int(kept[k]))
     )
@@ -123,12 +140,12 @@ def survey_of_lists(
         judges = np.repeat(read_judges(grid, spec.judge, rows), counts).tolist()
     about = {}
     for name in spec.about:
-        column = grid.column(name)
-        texts = np.array(column.values, object)[column.codes[rows]]
-        about[name] = np.repeat(texts, counts).tolist()
+        texts = grid.column(name).mapped(str, object)
+        about[name] = np.repeat(texts[rows], counts).tolist()
     merged, merged_rows = by_row.merged()
     numbers = np.repeat(grid.numbers[rows], counts)
-    label_index = _label_index(np.repeat(merged_rows, counts))
+    # the place of each ranking among labels that are in the order of the merged rows
+    label_index = np.argsort(np.argsort(np.repeat(merged_rows, counts), kind="stable"))
     return Survey(merged, label_index, judges, about, layout, notes, numbers, lists.ballots)
 
 
@@ -157,18 +174,3 @@ def _notes_of_others(lists: Lists, spec: QuestionSpec, are_full: bool) -> list[s
         f"items that a judge does not rank are read as {meaning}: use "
         f"{option('unranked', other)} if {why}"
     ]
-
-
-def _listed_items(orderings: np.ndarray, num_items: int) -> np.ndarray:
-    """Return which items each list has, (lists, items) bool."""
-    is_listed = np.zeros((len(orderings), num_items), bool)
-    rows, places = np.nonzero(orderings >= 0)
-    is_listed[rows, orderings[rows, places]] = True
-    return is_listed
-
-
-def _label_index(rows: np.ndarray) -> np.ndarray:
-    """Return the place of each ranking among labels that are in the order of the merged rows."""
-    index = np.empty(len(rows), int)
-    index[np.argsort(rows, kind="stable")] = np.arange(len(rows))
-    return index

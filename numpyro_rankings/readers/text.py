@@ -23,6 +23,7 @@ _MARKS = (
 )
 _LIKELY = ("windows-1252", "mac-roman")  # what spreadsheets write that do not write UTF-8
 _NUL = re.compile("\0")
+_UNWRITABLE = re.compile("[\0\ud800-\udfff]")  # NUL, and halves of characters
 _CONTROL = re.compile("[\0\x80-\x84\x86-\x9f]")  # of Latin-1, in the place of ’, € and the like
 _NOT_UTF_8 = "this is not a text file in UTF-8, which spreadsheets save as 'CSV UTF-8'"
 _LINE_END = re.compile(rb"\r\n?|\n")
@@ -31,15 +32,10 @@ _BYTES_OF_HEAD, _TEXT_SHOWN = 2**16, 40
 
 
 class TextFile(NamedTuple):
-    """A text file that was read.
+    """A text file that was read."""
 
-    - **name** - of the file, for messages.
-    - **content** - its bytes.
-    - **encoding** - of the text.
-    """
-
-    name: str
-    content: bytes
+    name: str  # its name in messages
+    content: bytes  # its bytes
     encoding: str
 
     def lines(self, first: int = 0) -> Iterator[str]:
@@ -62,14 +58,12 @@ def read_lines(
 def read_text(path: str | os.PathLike, encoding: str | None = None, hint: bool = False) -> TextFile:
     """Read a text file, at least one of whose lines is not blank.
 
-    :param path: the file.
-    :param encoding: how it is encoded; by default what its first bytes say, or else UTF-8. Others
-        are never guessed, because several would read the file, and each would read other names.
-    :param hint: whether the caller takes an encoding from the user, so that messages name one.
-    :raises RankingsError: if the file is missing, empty, or not text in this encoding.
+    Only the encodings that its first bytes say, and UTF-8, are recognised: several others would
+    read the file, and each would read other names. With ``hint``, messages name the option.
     """
     name = os.fspath(path)
-    content = _read_bytes(name)
+    with _errors_in_words(name):
+        content = Path(name).read_bytes()
     file = TextFile(name, content, _checked_encoding(name, content, encoding, hint))
     if all(not line or line.isspace() for line in file.lines()):
         raise RankingsError(f"{name}:1: the file is empty")
@@ -78,10 +72,7 @@ def read_text(path: str | os.PathLike, encoding: str | None = None, hint: bool =
 
 @contextlib.contextmanager
 def open_text(path: str | os.PathLike) -> Iterator[TextIO]:
-    """Open a text file in UTF-8, or in what its first bytes say, to read a part of it at a time.
-
-    :raises RankingsError: if it is missing, or what is read meanwhile is not text.
-    """
+    """Open a text file in UTF-8, or in what its first bytes say, to read a part of it at a time."""
     name = os.fspath(path)
     with _errors_in_words(name):
         with open(name, "rb") as stream:
@@ -93,11 +84,6 @@ def open_text(path: str | os.PathLike) -> Iterator[TextIO]:
                 raise RankingsError(
                     f"{name}: this is not text in {encoding.upper()}: {error.reason}"
                 ) from None
-
-
-def _read_bytes(name: str) -> bytes:
-    with _errors_in_words(name):
-        return Path(name).read_bytes()
 
 
 @contextlib.contextmanager
@@ -159,13 +145,13 @@ def _checked_encoding(name: str, content: bytes, given: str | None, hint: bool) 
         readings = _readings(content, error.start) if hint else ""
         raise RankingsError(f"{where}: {_NOT_UTF_8}{readings}") from None
     unfit = _CONTROL if given is not None else _NUL
-    if found := unfit.search(text):
-        line = len(re.findall(r"\r\n?|\n", text[: found.start()])) + 1
+    if odd := unfit.search(text):
+        line = len(re.findall(r"\r\n?|\n", text[: odd.start()])) + 1
         where = f"{name}:{line}"
-        if found[0] == "\0":
+        if odd[0] == "\0":
             raise RankingsError(f"{where}: {_NOT_UTF_8}")
         raise RankingsError(
-            f"{where}: has the control character {found[0]!a} in {given}, which is hardly meant; "
+            f"{where}: has the control character {odd[0]!a} in {given}, which is hardly meant; "
             "use the encoding of the program that saved the file, such as windows-1252"
         )
     return encoding
@@ -204,16 +190,16 @@ def _readings(content: bytes, place: int) -> str:
     before = content[max(place - _BYTES_OF_HEAD, 0) : place]
     after = content[place : place + _BYTES_OF_HEAD]
     cell = _CELL_END.split(before)[-1] + _CELL_END.split(after, maxsplit=1)[0]
-    found: dict[str, str] = {}
+    encoding_of: dict[str, str] = {}
     for encoding in _LIKELY:
         text = cell.decode(encoding, errors="replace").strip()
         if text.isprintable() and "\ufffd" not in text:
-            found.setdefault(text, encoding)
-    if not found:
+            encoding_of.setdefault(text, encoding)
+    if not encoding_of:
         return ""
     readings = " or ".join(
         f"{text[:_TEXT_SHOWN]!r} with {option('encoding', encoding)}"
-        for text, encoding in found.items()
+        for text, encoding in encoding_of.items()
     )
     return f"; a text in this line is {readings}: use the encoding that is right"
 
@@ -232,19 +218,11 @@ def check_writable_names(name: str, items: tuple[str, ...], *notes: str) -> None
 def check_writable_texts(name: str, texts: Iterable[object]) -> None:
     """Refuse texts that no file in UTF-8 can contain: those with NUL, and halves of characters."""
     for text in texts:
-        if isinstance(text, str) and ("\0" in text or not _is_unicode(text)):
+        if isinstance(text, str) and _UNWRITABLE.search(text):
             raise RankingsError(
                 f"{name}: {text!r} has a character that no text file can contain, such as NUL; "
                 "write it without"
             )
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def weight_hint(text: str) -> str:

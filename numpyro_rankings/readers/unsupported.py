@@ -34,21 +34,14 @@ _EDGE = re.compile(r"\s*([0-9]{1,18})\s*,\s*([0-9]{1,18})\s*,\s*(\S+)\s*")
 
 
 class TiedOrders(NamedTuple):
-    """Orders in which items may be tied.
+    """Orders in which items may be tied."""
 
-    - **items** - names of all items.
-    - **orders** - the distinct orders: groups of 0-based items, best first. The items of a group
-      are tied, and in increasing order.
-    - **counts** - (rows,) int64, how many judges gave each order.
-    - **num_repeated** - lines of the file whose order is that of an earlier one.
-    - **choice_sets** - None: items that are not listed rank below the others.
-    """
-
-    items: tuple[str, ...]
+    items: tuple[str, ...]  # names of all items
+    # the distinct orders: groups of tied 0-based items, each in increasing order, best first
     orders: list[tuple[tuple[int, ...], ...]]
-    counts: np.ndarray
-    num_repeated: int
-    choice_sets: None = None
+    counts: np.ndarray  # (rows,) int64, how many judges gave each order
+    num_repeated: int  # lines of the file whose order is that of an earlier one
+    choice_sets: None = None  # None: items that are not listed rank below the others
 
     @property
     def num_items(self) -> int:
@@ -84,33 +77,22 @@ class TiedOrders(NamedTuple):
 
 
 class Categories(NamedTuple):
-    """Judges who put items into categories.
+    """Judges who put items into categories."""
 
-    - **items** - names of all items.
-    - **categories** - names of the categories.
-    - **table** - (rows, n) the category of each item, or -1 if it is in none; rows are distinct.
-    - **counts** - (rows,) int64, how many judges each row stands for.
-    - **num_repeated** - lines of the file that say the same as an earlier one.
-    """
-
-    items: tuple[str, ...]
-    categories: tuple[str, ...]
+    items: tuple[str, ...]  # names of all items
+    categories: tuple[str, ...]  # names of the categories
+    # (rows, n) the category of each item, or -1 if it is in none; rows are distinct
     table: np.ndarray
-    counts: np.ndarray
-    num_repeated: int
+    counts: np.ndarray  # (rows,) int64, how many judges each row stands for
+    num_repeated: int  # lines of the file that say the same as an earlier one
 
 
 class MatchingGraph(NamedTuple):
-    """A directed graph with weights.
+    """A directed graph with weights."""
 
-    - **nodes** - their names.
-    - **edges** - (m, 2) nodes from and to which each edge goes.
-    - **weights** - (m,) their weights.
-    """
-
-    nodes: tuple[str, ...]
-    edges: np.ndarray
-    weights: np.ndarray
+    nodes: tuple[str, ...]  # their names
+    edges: np.ndarray  # (m, 2) nodes from and to which each edge goes
+    weights: np.ndarray  # (m,) their weights
 
 
 _Row = TypeVar("_Row", bound=Hashable)
@@ -118,14 +100,7 @@ Unsupported = TiedOrders | Categories | MatchingGraph
 
 
 def read_unsupported(path: str | os.PathLike) -> Unsupported | None:
-    """Read what no model can take yet.
-
-    :param path: any file.
-    :return: what it holds; None if it is not a ``.toc``, ``.toi``, ``.cat`` or ``.wmd`` file, or if
-        no order in it has a tie, so that
-        :func:`~numpyro_rankings.readers.read_preflib` reads it.
-    :raises RankingsError: beginning with ``FILE:LINE:``, if the file is not in this format.
-    """
+    """Read what no model can take yet; None if it is no such file, or no order in it has a tie."""
     if Path(path).suffix.lower() not in SUFFIXES:
         return None
     parsed = parse_preflib(path)
@@ -145,8 +120,8 @@ def _tied_orders(parsed: Parsed) -> TiedOrders | None:
     orders = [tuple(tuple(sorted(group)) for group in order) for order in as_written]
     distinct, counts = _merge(parsed, orders, ((x.line, x.voters) for x in lines))
     # preflibtools takes {1,2} and {2,1} for two orders
-    found = {len(distinct), len(set(as_written))}
-    check_number(parsed, "NUMBER UNIQUE ORDERS", found, "distinct orders")
+    numbers = {len(distinct), len(set(as_written))}
+    check_number(parsed, "NUMBER UNIQUE ORDERS", numbers, "distinct orders")
     return TiedOrders(items, distinct, counts, len(orders) - len(distinct))
 
 
@@ -176,30 +151,23 @@ def _categories(parsed: Parsed) -> Categories:
             problem = f"count {count} is not a positive whole number"
         if problem:
             raise RankingsError(f"{where}: {problem}")
-        row = np.full(len(items), -1, np.min_scalar_type(-number))
-        for k, group in enumerate(groups):
-            row[group] = k
-        rows.append(row)
+        category_of = {item: k for k, group in enumerate(groups) for item in group}
+        rows.append(tuple(category_of.get(item, -1) for item in range(len(items))))
         as_written.add(tuple(map(tuple, groups)))
         lines.append((line_number, count))
-    keys = [row.tobytes() for row in rows]
-    distinct, counts = _merge(parsed, keys, lines)
+    distinct, counts = _merge(parsed, rows, lines)
     total = int(counts.sum())
     check_number(parsed, "NUMBER VOTERS", {total}, "the counts of the lines sum to")
-    found = {len(distinct), len(as_written)}
-    check_number(parsed, "NUMBER UNIQUE PREFERENCES", found, "distinct ones")
-    of_key = dict(zip(keys, rows, strict=True))
-    table = np.stack([of_key[key] for key in distinct])
+    numbers = {len(distinct), len(as_written)}
+    check_number(parsed, "NUMBER UNIQUE PREFERENCES", numbers, "distinct ones")
+    table = np.array(distinct, np.min_scalar_type(-number))
     return Categories(items, categories, table, counts, len(rows) - len(table))
 
 
 def _merge(
     parsed: Parsed, rows: list[_Row], lines: Iterable[tuple[int, int]]
 ) -> tuple[list[_Row], np.ndarray]:
-    """Return the distinct rows and their counts.
-
-    :param lines: the line number and the count of each row.
-    """
+    """Return the distinct rows and their counts, of the line number and count of each row."""
     counts: dict[_Row, int] = {}
     total = 0
     for row, (line, count) in zip(rows, lines, strict=True):
@@ -235,13 +203,13 @@ def _graph(parsed: Parsed) -> MatchingGraph:
                 f"{lines[edge]}"
             )
         lines[edge] = number
-        weights.append(_weight(where, match[3]))
+        weights.append(_parse_weight(where, match[3]))
     check_number(parsed, "NUMBER EDGES", {len(lines)}, "edges")
     edges = np.array(list(lines), int).reshape(-1, 2) - 1
     return MatchingGraph(nodes, edges, np.array(weights, float))
 
 
-def _weight(where: str, text: str) -> float:
+def _parse_weight(where: str, text: str) -> float:
     try:
         weight = float(text)
     except ValueError:

@@ -4,17 +4,16 @@ Readers of ballots return the :class:`Votes` of each row; the rules are in ``bal
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from numpyro_rankings.rankings.names import names_counted
 from numpyro_rankings.readers.ballots import BLANK, OVERVOTE, Rules, apply_rules
-from numpyro_rankings.readers.columns import read_counts
 from numpyro_rankings.readers.grids import Column, Grid
 from numpyro_rankings.readers.lists import Lists
-from numpyro_rankings.readers.questions import QuestionSpec
-from numpyro_rankings.readers.wording import names_counted
+from numpyro_rankings.readers.questions import QuestionSpec, read_counts
 from numpyro_rankings.words import plural
 
 # letters of words in cells, as counting software and vendors' exports write them
@@ -31,18 +30,12 @@ _WRITE_IN = re.compile(
 
 
 class Votes(NamedTuple):
-    """What is on the ballots of a table.
+    """What is on the ballots of a table."""
 
-    - **items** - their names.
-    - **marks** - (rows, ranks) the item at each rank, or BLANK or OVERVOTE.
-    - **is_write_in** - (items,) bool.
-    - **notes** - how the texts were read.
-    """
-
-    items: tuple[str, ...]
-    marks: np.ndarray
-    is_write_in: np.ndarray
-    notes: list[str]
+    items: tuple[str, ...]  # their names
+    marks: np.ndarray  # (rows, ranks) the item at each rank, or BLANK or OVERVOTE
+    is_write_in: np.ndarray  # (items,) bool
+    notes: list[str]  # how the texts were read
 
 
 def votes_of_marks(items: Sequence[str], marks: np.ndarray, notes: Sequence[str] = ()) -> Votes:
@@ -100,10 +93,7 @@ def notes_of_aliases(aliases: Mapping[str, str], names: Iterable[str]) -> list[s
 
 
 def votes_of_ranks(items: tuple[str, ...], ranks: np.ndarray) -> Votes:
-    """Return the votes of a table of ranks, in which several items may have one.
-
-    :param ranks: (rows, items) from 1; 0 if there is none.
-    """
+    """Return the votes of ranks (rows, items), of which several may be the same; 0 is none."""
     marks = np.full((len(ranks), max(1, int(ranks.max(initial=1)))), BLANK, np.int32)
     rows, places = np.nonzero(ranks)
     at = rows, ranks[rows, places] - 1
@@ -125,16 +115,17 @@ def lists_of_ballots(grid: Grid, spec: QuestionSpec, votes: Votes) -> Lists:
     if written := [name for name, x in zip(items, votes.is_write_in, strict=True) if x]:
         notes.append(f"write-ins are {names_counted([repr(name) for name in written])}")
         if rules.write_ins == "skip":
-            items, lists = _without_items(items, lists, set(written))
+            items, lists = without_items(written, items, lists)
     notes += touched.notes(rules)
     return Lists(items, lists, rows, grid.where, 0, touched, tuple(notes))
 
 
-def _without_items(
-    items: tuple[str, ...], lists: np.ndarray, dropped: set[str]
+def without_items(
+    dropped: Container[str], items: Sequence[str], marks: np.ndarray
 ) -> tuple[tuple[str, ...], np.ndarray]:
-    """Drop items that no list has."""
+    """Drop some of the items; a rank with one of them is blank in the marks."""
     kept = [k for k, name in enumerate(items) if name not in dropped]
-    index = np.full(len(items) + 1, -1, np.int32)  # the last one is the padding, -1
+    index = np.full(len(items) + 2, BLANK, np.int32)
     index[kept] = np.arange(len(kept))
-    return tuple(items[k] for k in kept), index[lists]
+    index[OVERVOTE] = OVERVOTE
+    return tuple(items[k] for k in kept), index[marks]

@@ -35,12 +35,20 @@ def write_survey(survey: Survey | Rankings, path: str | os.PathLike, layout: str
         raise RankingsError(f"{name}: the extension {suffix!r} is not known")
     if layout not in LAYOUTS:
         raise RankingsError(f"layout is one of {', '.join(LAYOUTS)}, not {layout!r}")
-    _check_choice_sets(name, survey.rankings)
+    if len(_offered_only(survey.rankings)):
+        raise RankingsError(
+            f"{name}: a table says which items were ranked, not which were offered, and some "
+            "judges did not rank all items of their choice sets"
+        )
     check_writable_texts(name, (*survey.about, *survey.rankings.items, *(survey.judges or ())))
     check_writable_texts(name, (text for texts in survey.about.values() for text in texts))
     frame = _frame(name, survey, layout)
-    if suffix in EXCEL_SUFFIXES and _has_formula(frame):
-        raise RankingsError(f"{name}: spreadsheets take a text that begins with = for a formula")
+    if suffix in EXCEL_SUFFIXES:
+        texts = (*frame.columns, *frame.to_numpy(object).ravel())
+        if any(isinstance(text, str) and text.startswith("=") for text in texts):
+            raise RankingsError(
+                f"{name}: spreadsheets take a text that begins with = for a formula"
+            )
     try:
         _write(frame, name, suffix)
     except OSError as error:
@@ -49,29 +57,8 @@ def write_survey(survey: Survey | Rankings, path: str | os.PathLike, layout: str
         raise RankingsError(f"{name}: pip install 'numpyro-rankings[tables]' ({error})") from None
 
 
-def _has_formula(frame: "pd.DataFrame") -> bool:
-    """Return whether a text of a table begins as a formula does."""
-    texts = (*frame.columns, *frame.to_numpy(object).ravel())
-    return any(isinstance(text, str) and text.startswith("=") for text in texts)
-
-
-def _check_choice_sets(name: str, rankings: Rankings) -> None:
-    """Refuse choice sets with items that are not ranked."""
-    if rankings.choice_sets is None:
-        return
-    is_listed = (np.asarray(rankings.to_ranks()) > 0).astype(bool)
-    if not np.array_equal(is_listed, np.asarray(rankings.choice_sets)):
-        raise RankingsError(
-            f"{name}: a table says which items were ranked, not which were offered, and some "
-            "judges did not rank all items of their choice sets"
-        )
-
-
 def _frame(name: str, survey: Survey, layout: str) -> "pd.DataFrame":
     """Return the table, in which the columns about the judges come first."""
-    # pandas takes a third of a second to load, which the command line would pay at its start
-    from numpyro_rankings.readers.frames import table_frame
-
     rankings, about = survey.rankings, survey.about
     rows = np.asarray(rankings.row_index)[survey.label_index]
     if "judge" in about:
@@ -80,7 +67,7 @@ def _frame(name: str, survey: Survey, layout: str) -> "pd.DataFrame":
         raise RankingsError(f"{name}: a judge has several rankings, of which a table has only one")
     judges = survey.judges or [str(k) for k in range(1, len(rows) + 1)]
     orderings = np.asarray(rankings.orderings)[rows]
-    lists, frame = table_frame(orderings, rankings.items, LAYOUTS[layout])
+    lists, frame = _table(orderings, rankings.items, layout)
     for k, (column, texts) in enumerate({"judge": judges, **about}.items()):
         if column in frame.columns:
             raise RankingsError(f"{name}: two columns would have the same name")
@@ -97,3 +84,51 @@ def _write(frame: "pd.DataFrame", name: str, suffix: str) -> None:
         frame.to_excel(name, index=False)
     else:
         frame.to_parquet(name, index=False)
+
+
+def write_frame(rankings: Rankings, layout: str, count: str | None = None) -> "pd.DataFrame":
+    """Write a data frame; see :meth:`numpyro_rankings.Rankings.to_dataframe`."""
+    # pandas takes a third of a second to load, which the command line would pay at its start
+    import pandas as pd
+
+    written = [name for name, one in LAYOUTS.items() if not one.is_of_ballots]
+    if layout not in written:
+        raise RankingsError(f"layout is one of {', '.join(written)}, not {layout!r}")
+    for row, item in _offered_only(rankings)[:1]:
+        raise RankingsError(
+            f"row {row + 1}: item {rankings.items[item]!r} was offered but is not ranked, which a "
+            "data frame cannot say; readers.write_table writes a file that can"
+        )
+    orderings, lengths = np.asarray(rankings.orderings), np.asarray(rankings.lengths)
+    rows = np.asarray(rankings.row_index) if count is None else np.arange(rankings.num_rows)
+    orderings = orderings[rows, : lengths.max()]
+    lists, frame = _table(orderings, rankings.items, layout)
+    if LAYOUTS[layout].has_lines_of_items:
+        frame.insert(0, "judge", lists + 1)
+    else:
+        frame.index = pd.RangeIndex(1, len(orderings) + 1, name="judge")
+    if count is None:
+        return frame
+    if count in frame.columns:
+        raise RankingsError(f"the table has a column {count!r} already; give count another name")
+    frame[count] = np.asarray(rankings.counts, np.int64)[lists]
+    return frame
+
+
+def _table(
+    orderings: np.ndarray, items: tuple[str, ...], layout: str
+) -> tuple[np.ndarray, "pd.DataFrame"]:
+    """Return the list that each line of a table is of, and the table."""
+    import pandas as pd  # as in write_frame
+
+    lists, columns = LAYOUTS[layout].table(orderings, items)
+    masked = {name: x for name, x in columns.items() if isinstance(x, np.ma.MaskedArray)}
+    whole = {name: pd.arrays.IntegerArray(x.data, x.mask) for name, x in masked.items()}
+    return lists, pd.DataFrame({**columns, **whole})
+
+
+def _offered_only(rankings: Rankings) -> np.ndarray:
+    """Return the rows and the items that were offered and are not ranked, (k, 2)."""
+    if rankings.choice_sets is None:
+        return np.zeros((0, 2), int)
+    return np.argwhere(np.asarray(rankings.choice_sets) & np.isnan(rankings.to_ranks()))

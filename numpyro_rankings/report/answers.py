@@ -60,14 +60,8 @@ def color_of(place: int) -> str:
 class Answers(NamedTuple):
     """Short answers to the first questions.
 
-    - **how_many** - groups there are.
-    - **sizes** - of the largest groups that hold.
-    - **groups** - what they are, in their order; none if that is not known.
-    - **smaller** - number of groups that hold besides them.
-    - **left** - what belongs to no group that holds; nothing if little does.
-    - **trust** - whether they can be trusted: yes, partly or no.
-    - **steps** - what to do next; none while the run goes on.
-    - **files** - which table has the group of each ranking or point; nothing without files.
+    The **sizes** are those of the largest groups that hold, **groups** is what these are, and
+    **smaller** the number of the others that hold. There are no **steps** while the run goes on.
     """
 
     how_many: str
@@ -83,11 +77,7 @@ class Answers(NamedTuple):
 def short_answers(
     findings: Findings, answers: Sequence[str], status: Status | None = None
 ) -> Answers:
-    """Return the short answers.
-
-    :param answers: what each of the groups is.
-    :param status: as for :func:`~numpyro_rankings.report.write_report`.
-    """
+    """Return the short answers, given what each of the groups is."""
     shown = findings.held[:CLUSTERS_SHOWN]
     return Answers(
         how_many(findings),
@@ -109,7 +99,7 @@ def how_many(findings: Findings) -> str:
 def _how_many(findings: Findings) -> str:
     held = len(findings.held)
     if findings.reference is None:
-        return "One, of everybody: a single population was fitted."
+        return "One group with everybody in it, because a single population was fitted."
     text = (
         f"{plural(held, 'group')} {'holds' if held == 1 else 'hold'}, that is, "
         f"{'it' if held == 1 else 'each'} is found again in more than half of the draws."
@@ -127,7 +117,8 @@ def _how_many(findings: Findings) -> str:
     if not findings.with_intervals:
         mean = findings.table["mean"].get("num_clusters", numbers.mean())
         return f"{text} A draw has about {mean:.0f} groups in all."
-    return f"{text} A draw has {groups_in_words(low, high)} in all (90% interval)."
+    number = plural(low, "group") if low == high else f"{low} to {high} groups"
+    return f"{text} A draw has {number} in all (90% interval)."
 
 
 def size_in_words(profile: Any, findings: Findings) -> str:
@@ -149,7 +140,7 @@ def left_in_words(findings: Findings) -> str:
     """Say what is left besides the groups that hold; nothing if nothing is."""
     if findings.left < _LEAST_REST:
         return ""
-    return f"{words.share(findings.left)} belong to no group that holds"
+    return f"{words.share(findings.left)} are in groups that do not hold"
 
 
 def files_in_words(findings: Findings) -> str:
@@ -159,11 +150,6 @@ def files_in_words(findings: Findings) -> str:
     of_blocs = "" if findings.blocs is None else "bloc and "
     are = "are" if of_blocs else "is"
     return f"The {of_blocs}group of each {findings.noun} {are} in assignments.csv."
-
-
-def groups_in_words(low: int, high: int) -> str:
-    """Return a range of numbers of groups in words."""
-    return plural(low, "group") if low == high else f"{low} to {high} groups"
 
 
 def reference_in_words(reference: ReferencePartition) -> str:
@@ -178,9 +164,9 @@ def reference_in_words(reference: ReferencePartition) -> str:
     return " ".join(text.split())
 
 
-def short_order(names: Sequence[str], most: int = _ITEMS_SHOWN) -> str:
+def short_order(names: Sequence[str]) -> str:
     """Return the beginning of an order in one line."""
-    return " > ".join(names[:most]) + (" > …" if len(names) > most else "")
+    return " > ".join([*names[:_ITEMS_SHOWN], *(["…"] if len(names) > _ITEMS_SHOWN else [])])
 
 
 def wants(findings: Findings) -> list[str]:
@@ -191,12 +177,9 @@ def wants(findings: Findings) -> list[str]:
 class Card(NamedTuple):
     """A group of rankings that holds.
 
-    - **profile** - of its cluster, and **size** - of it in words, with its interval.
-    - **share** - of all rankings.
-    - **color** - of its bar, which is as long as its share.
+    - **share** - of all rankings; its bar is as long as this, and has the **color**.
     - **cohesion** - in what share of the draws its members are together; None if it is the only
       group, or if it is not known.
-    - **wants** - what its members want.
     - **judges** - what stands out in each column about them.
     - **order** - the first items of its consensus, and **more** number of the others.
     """
@@ -213,11 +196,7 @@ class Card(NamedTuple):
 
 
 class TableOfGroups(NamedTuple):
-    """A table of groups.
-
-    - **headings** - of its columns.
-    - **not_shown** - number of groups for which it has no room.
-    """
+    """A table of groups, and the number of those for which it has no room."""
 
     headings: Sequence[str]
     rows: Sequence[Row]
@@ -225,13 +204,10 @@ class TableOfGroups(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """The groups that hold.
+    """The groups that hold: cards, or a table of points, or of rankings where blocs come first.
 
-    - **cards** - of groups of rankings; none if there is a table.
-    - **table** - of points, and of rankings where blocs come first; None if there are cards.
-    - **no_intervals** - why the sizes have none; nothing if they have.
-    - **before_explained** - what is said of orders.
-      Both are nothing if the section about blocs, which comes first, says it.
+    It is said why sizes have **no_intervals**, and what orders mean, unless the section about blocs
+    says it before.
     """
 
     cards: Sequence[Card]
@@ -249,8 +225,8 @@ def columns_of_rankings(findings: Findings) -> Columns:
 def groups(findings: Findings, columns: Columns, about: Columns) -> Groups:
     """Return the groups that hold.
 
-    :param columns: further columns of their table: a text for each group by heading.
-    :param about: as for :func:`judges_of_groups`.
+    :param columns: further columns of their table, with a text for each group.
+    :param about: columns about the judges.
     """
     held, cards, table = findings.held, [], None
     if findings.blocs_first or findings.family is None:
@@ -263,10 +239,7 @@ def groups(findings: Findings, columns: Columns, about: Columns) -> Groups:
 
 
 def passing_groups(findings: Findings, columns: Columns) -> TableOfGroups | None:
-    """Return the groups that come and go; None if there are none.
-
-    :param columns: as for :func:`groups`.
-    """
+    """Return the groups that come and go, with the columns of :func:`groups`; None if none do."""
     places = range(len(findings.held), len(findings.profiles))
     return _table(findings, columns, places, _PASSING_IN_TABLE) if places else None
 
@@ -290,24 +263,20 @@ def _table(findings: Findings, columns: Columns, places: range, most: int) -> Ta
     headings = ["group", "size", "90% interval", "share", "found in", "together", *columns]
     if not findings.with_intervals:
         headings.remove("90% interval")
-    rows = [
-        (*_cells(findings, k), *(texts[k] for texts in columns.values())) for k in places[:most]
-    ]
+    rows = []
+    for k in places[:most]:
+        p = findings.profiles[k]
+        cohesion = findings.cohesion(p)
+        cells = (
+            str(k + 1),
+            words.size(p.mean_size),
+            *([words.interval(p.interval_over_all)] if findings.with_intervals else []),
+            words.share(p.mean_size / findings.total),
+            words.percent(p.presence),
+            "" if cohesion is None else words.percent(cohesion),
+        )
+        rows.append((*cells, *(texts[k] for texts in columns.values())))
     return TableOfGroups(headings, rows, len(places) - len(rows))
-
-
-def _cells(findings: Findings, place: int) -> tuple[str, ...]:
-    """Return what the tables say of a group of any kind."""
-    p = findings.profiles[place]
-    cohesion = findings.cohesion(p)
-    return (
-        str(place + 1),
-        words.size(p.mean_size),
-        *([words.interval(p.interval_over_all)] if findings.with_intervals else []),
-        words.share(p.mean_size / findings.total),
-        words.percent(p.presence),
-        "" if cohesion is None else words.percent(cohesion),
-    )
 
 
 def _judges_in_words(findings: Findings, about: Columns) -> list[list[str]]:
@@ -350,22 +319,18 @@ class Judges(NamedTuple):
 
 
 def judges_of_groups(findings: Findings, about: Columns) -> list[Judges]:
-    """Say who is in the groups, by each column about the judges.
-
-    :param about: N texts by column, in the order of the labels.
-    """
+    """Say who is in the groups, by each column about the judges, of N texts."""
     profiles = findings.profiles
     if len(profiles) < 2:
         return []
     shown = (findings.held or profiles)[:_CLUSTERS_IN_TABLE]
-    return judges_in_tables(about, group_of_each(findings, shown), _names_of_groups(shown))
+    return judges_in_tables(about, group_of_each(findings, shown), numbered("group", len(shown)))
 
 
 def judges_in_tables(about: Columns, labels: np.ndarray, names: Sequence[str]) -> list[Judges]:
     """Say who is in each part of the judges, by each column about them.
 
-    :param labels: (N,) the part of each judge, from 0; those of none have a larger number.
-    :param names: of the parts.
+    :param labels: (N,) the part of each judge, from 0; those in no part have a larger number.
     """
     tables = []
     for column, texts in about.items():
@@ -380,13 +345,7 @@ def judges_in_tables(about: Columns, labels: np.ndarray, names: Sequence[str]) -
 
 
 class Weights(NamedTuple):
-    """What each item weighs.
-
-    - **groups** - a figure and the profile of each of the largest ones, and **groups_left** how
-      many others hold.
-    - **headings**, **rows** - of the table, whose items are the heaviest ones; **items_left** is
-      the number of the others.
-    """
+    """What items weigh: a figure and the profile of each of the largest groups, and a table."""
 
     groups: Sequence[tuple[Figure, Any]]
     groups_left: int
@@ -411,7 +370,7 @@ def table_of_weights(findings: Findings) -> Weights | None:
     return Weights(
         list(zip(figures_of_groups(plots.plot_weights, findings), shown, strict=True)),
         len(held) - len(shown),
-        _names_of_groups(shown),
+        numbered("group", len(shown)),
         rows,
         len(items) - len(heaviest),
     )
@@ -425,8 +384,9 @@ def figures_of_groups(plot: "Callable[..., Axes]", findings: Findings) -> list[F
     ]
 
 
-def _names_of_groups(profiles: Sequence[Any]) -> list[str]:
-    return [f"group {k}" for k in range(1, len(profiles) + 1)]
+def numbered(noun: str, number: int) -> list[str]:
+    """Return what groups or blocs are called, by their places: ``group 1``, ``group 2``, …."""
+    return [f"{noun} {k}" for k in range(1, number + 1)]
 
 
 def _cell(findings: Findings, mean: float, interval: Sequence[float]) -> str | WithInterval:
@@ -436,11 +396,7 @@ def _cell(findings: Findings, mean: float, interval: Sequence[float]) -> str | W
 
 
 class Concentrations(NamedTuple):
-    """The concentrations θ: a figure, and tables by group and stage.
-
-    - **tables** - headings and rows of each.
-    - **in_figure** - number of groups in the figure, and **not_in_figure** of the others.
-    """
+    """The concentrations θ: a figure of some groups, and tables by group and stage."""
 
     image: Figure
     tables: Sequence[tuple[Sequence[str], Sequence[Row]]]
@@ -461,13 +417,9 @@ def concentrations(findings: Findings) -> Concentrations | None:
 def _tables_of_concentrations(
     findings: Findings,
 ) -> list[tuple[Sequence[str], Sequence[Row]]]:
-    """Return one table with a row for each group.
-
-    If there are many stages, return some with a row for each stage and a column for each of a few
-    groups.
-    """
+    """Return a table with a row for each group; of many stages some with a column for each."""
     held = findings.held
-    names = _names_of_groups(held)
+    names = numbered("group", len(held))
     stages = [f"stage {j}" for j in range(1, len(held[0].concentration) + 1)]
     cells = [
         [

@@ -12,7 +12,14 @@ from numpyro_rankings import words
 from numpyro_rankings.posterior import Bloc, BlocLevel, Blocs
 from numpyro_rankings.posterior.diagnostics import Verdict
 from numpyro_rankings.report import blocs_in_words as said
-from numpyro_rankings.report.answers import Colored, Judges, Row, color_of, judges_in_tables
+from numpyro_rankings.report.answers import (
+    Colored,
+    Judges,
+    Row,
+    color_of,
+    judges_in_tables,
+    numbered,
+)
 from numpyro_rankings.report.findings import Findings
 
 _WIDTH, _FLOW, _BAR, _GAP, _TOP = 720.0, 220.0, 12.0, 8.0, 44.0  # pixels
@@ -22,12 +29,7 @@ _NAMES, _LINES = 4, 8  # at most, of what a bloc wants, beside it in the tree
 
 
 class Kept(NamedTuple):
-    """What a number of blocs keeps.
-
-    - **number** - of blocs, and **is_chosen** whether the others on the page are these.
-    - **in_words** - the share that they keep, with its interval.
-    - **share**, **low**, **high** - the same from 0 to 1, for a bar.
-    """
+    """The share that a number of blocs keeps, with its interval: in words, and for a bar."""
 
     number: int
     is_chosen: bool
@@ -38,10 +40,7 @@ class Kept(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A bloc in the tree: its place and height in pixels, color, share and what it wants first.
-
-    - **name** - of a bloc of the level that the page is about; of others nothing.
-    """
+    """A bloc in the tree; only those of the level that the page is about have a name."""
 
     x: float
     y: float
@@ -78,17 +77,7 @@ class Tree(NamedTuple):
 
 
 class BlocsShown(NamedTuple):
-    """The section about blocs.
-
-    - **how_many** - in words, with what they keep.
-    - **shares** - of all rankings in each bloc, and **wants**, what it wants.
-    - **verdict** - on them.
-    - **rows** - of the table.
-    - **explained** - sentences about the table, and **kept_explained** about what blocs keep.
-    - **kept** - by each number of them.
-    - **tree** - None if there is one bloc only.
-    - **judges** - tables of the columns about the judges.
-    """
+    """The section about blocs; there is no tree of a single one."""
 
     how_many: str
     shares: Sequence[str]
@@ -103,10 +92,7 @@ class BlocsShown(NamedTuple):
 
 
 def blocs_shown(findings: Findings, about: Mapping[str, Sequence[str]]) -> BlocsShown | None:
-    """Return what the page shows of the blocs; None if there are none.
-
-    :param about: as for :func:`~numpyro_rankings.report.write_report`.
-    """
+    """Return what the page shows of the blocs; None if there are none."""
     blocs, total = findings.blocs, findings.total
     if blocs is None:
         return None
@@ -124,7 +110,7 @@ def blocs_shown(findings: Findings, about: Mapping[str, Sequence[str]]) -> Blocs
         said.kept_explained(blocs),
         [_kept(level, blocs.number) for level in blocs.levels],
         _tree(blocs, total) if len(blocs.levels) > 1 else None,
-        judges_in_tables(about, blocs.labels, said.names_of_blocs(blocs.number)),
+        judges_in_tables(about, blocs.labels, numbered("bloc", blocs.number)),
     )
 
 
@@ -157,7 +143,7 @@ def _tree(blocs: Blocs, total: int) -> Tree:
     for x, level, its_colors in zip(columns, levels, colors, strict=True):
         # the blocs of other levels have no numbers, for another "bloc 2" would seem the same
         is_chosen = level.number == blocs.number
-        names = said.names_of_blocs(level.number) if is_chosen else [""] * level.number
+        names = numbered("bloc", level.number) if is_chosen else [""] * level.number
         y = _TOP
         for bloc, name, color in zip(level.blocs, names, its_colors, strict=True):
             height, lines = bloc.size * scale, _wants_first(bloc.levels, letters)
@@ -174,10 +160,7 @@ def _tree(blocs: Blocs, total: int) -> Tree:
 def _bands(
     levels: Sequence[BlocLevel], nodes: Sequence[Node], chosen: int, total: int
 ) -> list[Band]:
-    """Return the bands between the blocs of neighbouring levels.
-
-    :param nodes: of all levels, one after the other.
-    """
+    """Return the bands between the blocs of neighbouring levels, whose nodes follow each other."""
     bands, start = [], 0
     for fewer, more in pairwise(levels):
         middle = start + fewer.number
@@ -194,11 +177,7 @@ def _bands(
 
 
 def _wants_first(levels: Sequence[Sequence[str]], letters: int) -> list[str]:
-    """Say in a few lines which items come first: the first level, and a second one if both are one.
-
-    :param levels: of the consensus.
-    :param letters: in a line.
-    """
+    """Say in lines of so many letters what comes first: one level, or two if both are one item."""
     first = levels[0]
     named = list(first if len(first) <= _NAMES + 1 else first[:_NAMES])
     if len(first) > len(named):
@@ -212,11 +191,7 @@ def _wants_first(levels: Sequence[Sequence[str]], letters: int) -> list[str]:
 
 
 def _colors(levels: Sequence[BlocLevel], chosen: int) -> list[list[str]]:
-    """Return the color of each bloc of each level.
-
-    A bloc has the color of the one in the chosen level that has most members in common with it; of
-    fewer blocs each has another one.
-    """
+    """Return the color of each bloc: that of the most similar one in the chosen level."""
     here = next(k for k, level in enumerate(levels) if level.number == chosen)
     which = {here: np.arange(chosen)}
     for k in range(here - 1, -1, -1):  # each of fewer blocs has another match

@@ -12,27 +12,28 @@ from numpyro_rankings.words import percent, plural
 
 BEFORE_EXPLAINED = (
     "A before B: of the members who order the two, at least 60% put A first; such a pair is clear. "
-    "Close: not clear. Roughly in this order: at least half of the pairs are clear, none against "
-    "it."
+    "Close: not clear. Roughly in this order: at least half of the pairs are clear, and none "
+    "contradicts it."
 )
 NO_INTERVALS = (
     f"No intervals of sizes are shown: the effective sample size (ESS) is below {ESS_BAD}, too "
     "small for them."
 )
 _INTERVAL_EXPLAINED = (
-    "The interval of a size is that of the bloc as a whole over the draws, with the blocs as they "
-    "are; of a single member it says nothing."
+    "The interval of a size is that of the whole bloc over the draws, with the blocs as they are; "
+    "it does not say how surely a member belongs to it."
 )
 _CERTAINTY_EXPLAINED = (
     "Certainty: how probable it is that a member belongs to its bloc. Agreement: how alike its "
     "members rank, 0% if at random, 100% if all alike; below 10% they hardly agree."
 )
 _KEPT_EXPLAINED = (
-    "Kept: how well the blocs explain the rankings: 100% as well as all groups do, 0% no better "
-    "than one group of everybody."
+    "Kept: how well the blocs explain the rankings. 100% is as well as all groups do, and 0% is no "
+    "better than one group with everybody in it."
 )
 _MORE_THAN_ALL = (
-    " More than 100%: the blocs are fitted as well as possible, and the groups of a draw are not."
+    " More than 100% is possible, because the blocs are fitted as well as possible, and the groups "
+    "of a draw are not."
 )
 
 
@@ -40,7 +41,7 @@ def verdict_of_blocs(blocs: Blocs) -> Verdict:
     """Say whether each chain alone leads to the same blocs: yes, partly or no."""
     number, what = len(blocs.level.chains_agree), plural(blocs.number, "bloc")
     if blocs.number == 1:
-        return Verdict("good", "Yes: the only bloc contains everybody.", [])
+        return Verdict("good", "Yes: there is only one bloc, with everybody in it.", [])
     level, starts = level_of_blocs(blocs), _starts(blocs.level)
     if number == 1:
         text = f"Partly: one run leads to these {what}, and others may lead elsewhere."
@@ -57,10 +58,11 @@ def verdict_of_blocs(blocs: Blocs) -> Verdict:
 
 def _starts(level: BlocLevel) -> str:
     """Say how many starts of the search arrive at the blocs."""
-    tries, arrived = plural(len(level.arrived), "start"), level.num_arrived
-    lead = {0: "none leads to them, further steps did", 1: "1 leads to them"}
-    found = lead.get(arrived, f"{arrived} lead to them")
-    return f"The search has {tries} and keeps the best blocs: {found}."
+    arrived = level.num_arrived
+    lead = f"{plural(arrived, 'start')} {'leads' if arrived == 1 else 'lead'} to them"
+    if arrived == 0:
+        lead = "no start leads to them directly, but further steps of the search do"
+    return f"The search has {plural(len(level.arrived), 'start')} and keeps the best blocs: {lead}."
 
 
 def runs_that_agree(blocs: Blocs) -> str:
@@ -75,15 +77,13 @@ def _where_others_end(blocs: Blocs) -> list[str]:
     others: dict[str, list[int]] = {}
     for chain in np.flatnonzero(~level.chains_agree):
         kept = float(level.chain_kept[chain])
-        text = f"leads to other blocs, which keep {_less(level.kept - kept)}"
+        less = level.kept - kept
+        how_much = "as much" if less < 0.005 else f"{percent(less)} less"
+        text = f"leads to other blocs, which keep {how_much}"
         if np.isnan(kept):
             text = f"has fewer than {plural(level.number, 'group')} to merge"
         others.setdefault(text, []).append(int(chain) + 1)
     return [f"{_chains(chains, text)}." for text, chains in others.items()]
-
-
-def _less(less: float) -> str:
-    return "as much" if less < 0.005 else f"{percent(less)} less"
 
 
 def _chains(chains: Sequence[int], text: str) -> str:
@@ -106,10 +106,7 @@ def agreed_number(blocs: Blocs) -> int | None:
 
 
 def fewer_blocs(blocs: Blocs, which: str = "") -> str:
-    """Name the largest smaller number of blocs that all chains agree on; nothing if none is.
-
-    :param which: what else is said of them.
-    """
+    """Name the largest smaller number of blocs that all chains agree on, **which** …, if any is."""
     number = agreed_number(blocs)
     if number is None:
         return ""
@@ -125,7 +122,7 @@ def how_many_blocs(blocs: Blocs) -> str:
         f"{plural(level.number, 'bloc')} explain the rankings {as_well(level.kept)} as all groups "
         "together"
     )
-    others = [f"{x.number} would do so {as_well(x.kept)}" for x in more]
+    others = [f"{x.number} would explain them {as_well(x.kept)}" for x in more]
     return f"{'; '.join([text, *others])}."
 
 
@@ -153,10 +150,7 @@ def share_kept(level: BlocLevel) -> str:
 
 
 def table_explained(with_intervals: bool, is_first: bool) -> str:
-    """Explain the table of blocs.
-
-    :param is_first: whether no table of groups has explained some of it before.
-    """
+    """Explain the table of blocs, or what no table of groups has explained before it."""
     before = BEFORE_EXPLAINED if is_first else ""
     of_sizes = _INTERVAL_EXPLAINED if with_intervals else (NO_INTERVALS if is_first else "")
     return " ".join(filter(None, (of_sizes, _CERTAINTY_EXPLAINED, before)))
@@ -165,8 +159,3 @@ def table_explained(with_intervals: bool, is_first: bool) -> str:
 def wants_of_bloc(bloc: Bloc) -> str:
     """Say what the members of a bloc want."""
     return words.order_in_words(bloc.levels, bloc.clear_pairs)
-
-
-def names_of_blocs(number: int) -> list[str]:
-    """Return what the blocs of a level are called: by their places, the largest first."""
-    return [f"bloc {k}" for k in range(1, number + 1)]

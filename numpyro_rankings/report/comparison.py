@@ -10,6 +10,7 @@ from jax import Array
 from numpyro_rankings import families
 from numpyro_rankings._system import clock
 from numpyro_rankings.infer import PlackettLuceGibbs, SliceGibbs
+from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.posterior import Draws, log_predictive_density
 from numpyro_rankings.posterior.diagnostics import R_HAT_BAD
@@ -22,7 +23,7 @@ from numpyro_rankings.posterior.stacking import leave_one_out
 from numpyro_rankings.rankings import Rankings, check_rankings
 from numpyro_rankings.report.judgements import count_outside
 from numpyro_rankings.run import Run
-from numpyro_rankings.words import plural
+from numpyro_rankings.words import listed, plural
 from numpyro_rankings.words.options import option
 
 if TYPE_CHECKING:
@@ -30,12 +31,27 @@ if TYPE_CHECKING:
 
 # Functions import pandas, Jinja and xarray, which take long to load and are not always needed.
 
-MALLOWS = families.MALLOWS.title
 _KERNELS = "SliceGibbs, BetaGibbs, PlackettLuceGibbs, DPPlackettLuceGibbs"
 BAD_K = 0.7  # shape of the Pareto distribution from which on leaving one out is unreliable
 _SHARE_BAD = 0.01  # a larger share of judges with such a shape is worth a warning
 _CLEAR_ERRORS, _CLEAR_NATS = 2.0, 4.0  # a difference beyond both is clear
 _CHECK_DRAWS = 50
+
+
+KernelOf = Callable[[int | None], GibbsKernel]  # of a number of groups, None for any number
+_compared: dict[families.RankingFamily, KernelOf] = {
+    families.MALLOWS: lambda k: SliceGibbs(num_components=k, assignment="parallel"),
+    families.PLACKETT_LUCE: lambda k: PlackettLuceGibbs(num_components=k or 1),
+}
+
+
+def compare_by_default(family: families.RankingFamily, kernel_of: KernelOf) -> None:
+    """Let :func:`default_models` have models of a further family.
+
+    :param kernel_of: returns the kernel of a number of groups; of any number, if that is None,
+        which is asked for only if the family has a process among its ``partitions``.
+    """
+    _compared[family] = kernel_of
 
 
 class Comparison(NamedTuple):
@@ -85,11 +101,11 @@ def default_models(rankings: Rankings, components: Sequence[int] = (1, 2, 3, 4))
 
     :param components: numbers of groups.
     """
-    kernels: list[Any] = []
-    if rankings.choice_sets is None:
-        kernels += [SliceGibbs(num_components=k, assignment="parallel") for k in components]
-        kernels += [SliceGibbs(assignment="parallel")]
-    kernels += [PlackettLuceGibbs(num_components=k) for k in components]
+    kernels: list[GibbsKernel] = []
+    for family, kernel_of in _compared.items():
+        if rankings.choice_sets is None or family.takes_choice_sets:
+            numbers = [*components, *([None] if "process" in family.partitions else [])]
+            kernels += [kernel_of(number) for number in numbers]
     return {model_name(kernel): kernel for kernel in kernels}
 
 
@@ -198,7 +214,9 @@ def _named(models: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
 def _family(kernel: Any) -> str:
     family = family_of_kernel(kernel)
     if family is None:
-        raise ValueError(f"models to compare are kernels {_KERNELS}, not {type(kernel).__name__}")
+        raise ValueError(
+            f"models to compare are kernels such as {_KERNELS}, not {type(kernel).__name__}"
+        )
     return family.title
 
 
@@ -340,13 +358,11 @@ def _sentences(table: "pd.DataFrame", kernels: Mapping[str, Any], simplest: str)
     number, numbers = num_components_of(kernels[simplest]), [k for k in same if k is not None]
     if number is not None and len(numbers) > 1:
         yield _how_many(number, min(numbers), max(numbers))
-    both = sorted(set(titles.values()))
-    if len(both) == 2:
-        if len({titles[name] for name in near}) == 1:
-            other = next(title for title in both if title != family)
-            yield f"{other} models predict clearly worse than {family} models."
-        else:
-            yield f"Whether {' or '.join(both)} models predict better is not clear."
+    good = sorted({titles[name] for name in near})
+    if len(good) > 1:
+        yield f"Whether {' or '.join(good)} models predict better is not clear."
+    if worse := sorted({*titles.values()} - {*good}):
+        yield f"{listed(worse)} models predict clearly worse than {' or '.join(good)} models."
     yield from _warnings(table.loc[near])
 
 

@@ -18,12 +18,7 @@ _ITEMS_SHOWN = 30
 
 
 class Pairs(NamedTuple):
-    """How often one item is above another.
-
-    - **items** - (m,) the items that are compared.
-    - **shares** - (m, m) the share of the judges that put the item of the row above that of the
-      column, among those who order the two; NaN where nobody does.
-    """
+    """What share of those who order two of m items put that of the row first, (m, m), or NaN."""
 
     items: np.ndarray
     shares: np.ndarray
@@ -38,12 +33,7 @@ def write_description(
     details: Mapping[str, str],
     title: str,
 ) -> None:
-    """Write the page: what to check, pictures of the lists, and what the command prints.
-
-    :param odd: what an analyst should look at, a sentence each.
-    :param printed: the lines that the command prints.
-    :param details: for the last section: the command and the versions.
-    """
+    """Write the page: what is odd, in sentences, pictures of the lists, and lines as printed."""
     counted = item_counts(rankings)
     write_page(
         path,

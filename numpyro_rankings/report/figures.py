@@ -10,7 +10,7 @@ import numpy as np
 
 from numpyro_rankings import plots
 from numpyro_rankings.posterior.diagnostics import ESS_GOOD, R_HAT_GOOD, posterior_of
-from numpyro_rankings.posterior.partitions import coclustering_of_groups
+from numpyro_rankings.posterior.partitions import coclustering_of_groups, evenly
 from numpyro_rankings.posterior.point_estimates import credible_ball
 from numpyro_rankings.posterior.predictive_checks import PredictiveChecks
 from numpyro_rankings.report.answers import (
@@ -36,11 +36,7 @@ _ITEMS_CHECKED = 20
 
 
 class OrderOfGroup(NamedTuple):
-    """The mean ranks of a group, and its order.
-
-    - **certain** - the order that the draws agree on.
-    - **probability** - of its most frequent **order**.
-    """
+    """The mean ranks of a group, the order that the draws agree on, and the most frequent one."""
 
     image: Figure
     certain: str
@@ -74,11 +70,9 @@ def _certain_order(levels: Sequence[Sequence[str]]) -> str:
 
 
 class Together(NamedTuple):
-    """How often a member of one group is in one group with another of it, or of another group.
+    """How often members of a group are in one group with others of it, and of other groups.
 
-    - **headings** - of the columns.
-    - **rows** - the heading of each, and a share for each cell, NaN if it is not known.
-    - **not_shown** - number of groups that hold and are among the others.
+    Each row has a heading and the shares, NaN where it is not known.
     """
 
     headings: Sequence[str]
@@ -89,16 +83,13 @@ class Together(NamedTuple):
 class Partition(NamedTuple):
     """The partition that the groups come from.
 
-    - **in_words** - which it is, and how far the draws are from it.
     - **size** - number of rankings or points, and **noun** what they are.
     - **radius** - how near 95% of the draws are to it.
     - **any_two**, **firmest** - how often any two are together, and two members of the group in
       which they are most often; the latter is None if no group holds.
-    - **together** - of the groups that hold; None if there is nothing to compare.
-    - **coclustering** - a map of all pairs; None if it would show nothing, because members of each
-      group are together in less than half of the draws.
+    - **coclustering** - a map of all pairs; None if members of each group are together in less than
+      half of the draws, so that it would show nothing.
     - **num_groups** - a figure; None if all draws have as many groups.
-    - **more** - further figures and their captions.
     """
 
     in_words: str
@@ -116,10 +107,7 @@ class Partition(NamedTuple):
 def partition_figures(
     findings: Findings, more: Sequence[tuple["Axes", str]] = ()
 ) -> Partition | None:
-    """Return the partition; None if there is one cluster only.
-
-    :param more: further figures and their captions.
-    """
+    """Return the partition with further figures and captions; None if there is one cluster only."""
     data, profiles, reference = findings.described, findings.profiles, findings.reference
     labels = labels_of_draws(data["posterior"])
     if labels is None or reference is None:
@@ -127,7 +115,7 @@ def partition_figures(
     numbers = np.asarray(data["posterior"]["num_clusters"])
     if len(profiles) == 1 and numbers.max() == 1:
         return None
-    some = labels[np.linspace(0, len(labels) - 1, min(len(labels), _DRAWS_TOGETHER)).astype(int)]
+    some = labels[evenly(len(labels), _DRAWS_TOGETHER)]
     place = group_of_each(findings, findings.held)
     any_two = coclustering_of_groups(some, np.zeros_like(place))[0, 0]
     firmest = _firmest(findings, some, place)
@@ -183,12 +171,7 @@ class WorstPair(NamedTuple):
 
 
 class Checks(NamedTuple):
-    """The rankings beside replications from the model.
-
-    - **fit** - how many numbers are compared, and how many are outside their intervals.
-    - **worst** - the pair that is farthest outside; None if none is.
-    - **image** - shares of first places.
-    """
+    """The rankings beside replications: the fit, the pair that is farthest off, first places."""
 
     fit: Fit
     worst: WorstPair | None
@@ -216,11 +199,7 @@ def _worst_pair(checks: PredictiveChecks) -> WorstPair | None:
 
 
 class Chains(NamedTuple):
-    """Whether the chains agree: the diagnostics in a table, and traces.
-
-    - **with_traces** - whether traces were asked for.
-    - **r_hat_good**, **ess_good** - what the diagnostics should reach.
-    """
+    """Whether the chains agree: the diagnostics in a table, and traces if they were asked for."""
 
     rows: Sequence[Sequence[str]]
     with_traces: bool
@@ -230,10 +209,7 @@ class Chains(NamedTuple):
 
 
 def traces(findings: Findings, shown: int = _TRACES_SHOWN) -> Chains:
-    """Return the diagnostics, as a table and as traces.
-
-    :param shown: number of traces at most.
-    """
+    """Return the diagnostics as a table, with some traces."""
     diagnostics = findings.table
     is_moving = diagnostics["note"] != "constant"
     moving = list(diagnostics.index[is_moving])

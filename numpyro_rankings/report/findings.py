@@ -35,6 +35,7 @@ from numpyro_rankings.posterior.diagnostics import (
     verdict,
 )
 from numpyro_rankings.posterior.draws import Draws
+from numpyro_rankings.posterior.partitions import evenly
 from numpyro_rankings.posterior.point_estimates import ReferencePartition, reference_partition
 from numpyro_rankings.posterior.predictive_checks import PredictiveChecks
 from numpyro_rankings.posterior.stacking import posterior_by_weight, stack_fitted_chains
@@ -207,8 +208,11 @@ def findings_of(
         checking = beside.submit(_check, checks, draws)
         partition = None if labels is None else reference_partition(labels, reference)
         membership = _membership(labels, partition, rankings)
-        if profiles is None:
-            profiles = _profiles(draws, labels, partition)
+        if profiles is None and draws is not None:
+            profiles = cluster_profiles(draws, draws.fitted, partition)
+        elif profiles is None:
+            assert labels is not None
+            profiles = partition_profiles(labels, partition)
     findings = Findings(
         data,
         {"posterior": described},
@@ -290,15 +294,6 @@ def blocs_that_help(draws: Any, rankings: Rankings) -> Blocs | None:
     return None if says_little and blocs.levels[1].kept >= 1 else blocs
 
 
-def _profiles(
-    draws: Draws | None, labels: np.ndarray | None, partition: ReferencePartition | None
-) -> Sequence[Any]:
-    if draws is not None:
-        return cluster_profiles(draws, draws.fitted, partition)
-    assert labels is not None
-    return partition_profiles(labels, partition)
-
-
 def _membership(
     labels: np.ndarray | None, partition: ReferencePartition | None, rankings: Rankings | None
 ) -> np.ndarray | None:
@@ -306,8 +301,7 @@ def _membership(
     if labels is None or partition is None:
         return None
     if rankings is not None:
-        few = min(len(labels), _MEMBERSHIP_DRAWS)
-        labels = labels[np.linspace(0, len(labels) - 1, few).astype(int)]
+        labels = labels[evenly(len(labels), _MEMBERSHIP_DRAWS)]
     return membership_probability(labels, partition.labels)
 
 
@@ -328,9 +322,9 @@ def _as_data(source: Any, rankings: Rankings | None) -> Any:
 
 def _check_labels(posterior: Any, rankings: Rankings | None) -> None:
     """Refuse draws without labels, unless they are of a single population of rankings."""
-    text = "the report needs the labels: "
     if labels_of_draws(posterior) is not None:
         return
+    text = "the report needs the labels: "
     if "cluster_sizes" in posterior:
         raise ValueError(f"{text}to_inference_data(include_assignments=True)")
     if rankings is None:

@@ -15,8 +15,8 @@ from numpyro_rankings.words import base_and_index, listed, quantity_name
 
 R_HAT_EXPLAINED = (
     f"R-hat says whether the chains agree on a quantity: 1 if they do, and up to {R_HAT_GOOD:g} is "
-    "good. ESS (effective sample size) says how many draws that do not depend on one another they "
-    f"are worth: {ESS_GOOD} is good."
+    "good. ESS (effective sample size) says how many independent draws the draws are worth: "
+    f"{ESS_GOOD} is good."
 )
 _NUMBERS = ("", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
 
@@ -76,14 +76,13 @@ def _number(number: int) -> str:
 def _quantities(findings: Findings) -> list[Term]:
     """Return the quantities among the diagnostics whose names do not say what they are."""
     meanings = {
-        "log_joint": "how probable the data and the draw are together, as a logarithm; on it, only "
-        "whether the chains agree matters",
+        "log_joint": "how probable the data and the draw are together, as a logarithm; all that "
+        "matters is whether the chains agree on it",
         "partition_entropy": f"how finely a draw divides the {findings.noun}s: 0 if all are in one "
         "group, larger the more groups there are and the more equal their sizes",
-        "kendall_to_reference": "how many pairs of items a ranking's group orders unlike the "
-        "average of all rankings, on average",
-        "largest_sizes": "of the groups of each draw in the order of their sizes, whoever is in "
-        "them",
+        "kendall_to_reference": "mean number of pairs of items that a ranking's group orders "
+        "unlike the average of all rankings",
+        "largest_sizes": "the groups of each draw are ordered by their sizes, whoever is in them",
     }
     names = {"largest_sizes": "size of the k-th largest group"}
     present = {base_and_index(str(name))[0] for name in findings.table.index}
@@ -99,8 +98,8 @@ def glossary(findings: Findings) -> list[Term]:
     of_blocs = [
         Term(
             "bloc",
-            "one of a few large groups that together say most of what the many say; blocs and "
-            "groups have numbers and colours of their own, so that group 1 is not bloc 1",
+            "one of a few large groups that together say most of what the many groups say; blocs "
+            "and groups have numbers and colours of their own, so that group 1 is not bloc 1",
         )
     ]
     of_groups = [
@@ -123,8 +122,8 @@ def glossary(findings: Findings) -> list[Term]:
         ),
         Term(
             "ESS",
-            "effective sample size: how many draws that do not depend on one another the draws are "
-            f"worth; {ESS_GOOD} is good",
+            "effective sample size: how many independent draws the draws are worth; "
+            f"{ESS_GOOD} is good",
         ),
         *_quantities(findings),
         Term("posterior", "all draws together: what is possible, and how probable it is"),

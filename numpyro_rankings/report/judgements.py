@@ -45,8 +45,7 @@ class Judgements(NamedTuple):
     """What is judged of a run.
 
     - **chains** - whether the chains agree and the draws suffice, and **cause**, what this level
-      comes from.
-    - **r_hat**, **ess** - the largest and the least.
+      comes from: the largest **r_hat**, the least **ess**, or something else.
     - **unclear** - why there are no clear groups; nothing if there are, or if there is only one.
     - **cohesion** - how often two members of a group that holds are together; None if it says
       nothing.
@@ -100,9 +99,7 @@ def judgements_of(findings: Findings) -> Judgements:
     )
 
 
-# ---------------------------------------------------------------------------------------------
-# Chains and draws
-# ---------------------------------------------------------------------------------------------
+# -- chains and draws ------------------------------------------------------------------------------
 
 
 def worst_of(table: "pd.DataFrame") -> tuple[float, float]:
@@ -122,9 +119,7 @@ def _cause(level: Level, r_hat: float, ess: float) -> Cause:
     return "ESS" if ess < ESS_GOOD and not math.isnan(r_hat) else "other"
 
 
-# ---------------------------------------------------------------------------------------------
-# Groups and blocs
-# ---------------------------------------------------------------------------------------------
+# -- groups and blocs ------------------------------------------------------------------------------
 
 
 def _why_unclear(findings: Findings) -> Unclear:
@@ -167,17 +162,11 @@ def level_of_blocs(blocs: Blocs) -> Level:
     return "care" if number == 1 or 2 * agree > number else "bad"
 
 
-# ---------------------------------------------------------------------------------------------
-# Fit
-# ---------------------------------------------------------------------------------------------
+# -- fit -------------------------------------------------------------------------------------------
 
 
 class Fit(NamedTuple):
-    """How many observed numbers replications of the model do not reproduce.
-
-    - **shares**, **pairs** - how many shares of first places and preferences between two items are
-      compared, and **shares_outside**, **pairs_outside** how many are outside their intervals.
-    """
+    """How many shares of first places and preferences are compared and outside their intervals."""
 
     shares: int
     shares_outside: int
@@ -215,17 +204,13 @@ def count_outside(check: PredictiveCheck) -> tuple[int, int]:
     return int(known.sum()), int(((seen < low) | (seen > high)).sum())
 
 
-# ---------------------------------------------------------------------------------------------
-# Time left
-# ---------------------------------------------------------------------------------------------
+# -- time left -------------------------------------------------------------------------------------
 
 
 class Outlook(NamedTuple):
-    """How long a run has to be until its goals are reached.
+    """How many times as long as so far a run has to be in all to reach its goals.
 
-    - **times** - as long as so far, in all; at most 1 if the goals are reached, and NaN if it
-      cannot be said.
-    - **reason** - why it cannot be said, else nothing.
+    It is at most 1 if they are reached, and NaN if it cannot be said, for a reason.
     """
 
     times: float
@@ -239,11 +224,7 @@ def times_as_long(r_hat: float, ess: float, rhat_goal: float, ess_goal: float) -
     number of draws. So it has to be as many times as long as so far as the ESS has to grow, or
     R-hat - 1 has to shrink, whichever is more. While a run goes on this is the guess, and at most
     the minutes that it still has; at its end :func:`outlook` tells it only where it can be relied
-    on, because somebody decides by it whether to go on.
-
-    :param r_hat: the largest, NaN if it is not known.
-    :param ess: the least.
-    :return: NaN if it cannot be said.
+    on, because somebody decides by it whether to go on. It is NaN if it cannot be said.
     """
     times = ess_goal / ess if ess > 0 else math.nan
     return times if math.isnan(r_hat) else max(times, (r_hat - 1) / (rhat_goal - 1))
@@ -260,11 +241,7 @@ def outlook(
 
     Nothing is said of a run whose chains are in different places (R-hat above 1.2), whose ESS has
     not grown by a quarter in the second half of its draws, or that would have to be more than 30
-    times as long.
-
-    :param r_hat: the largest.
-    :param ess: the least.
-    :param ess_of_half: returns the least of the first half of the draws.
+    times as long. **ess_of_half** returns that of the first half.
     """
     if r_hat > R_HAT_APART:
         return Outlook(math.nan, "the chains are in different places")

@@ -12,7 +12,7 @@ from numpyro_rankings.report.findings import BEGUN_WITH, Findings
 from numpyro_rankings.report.judgements import Judgements, judgements_of, outlook_of
 from numpyro_rankings.report.page import Status
 from numpyro_rankings.words import duration, plural
-from numpyro_rankings.words.commands import beside, with_options
+from numpyro_rankings.words.commands import DEFAULT_MODEL, beside, with_options
 
 # options of fit that go without those that a step proposes
 _OF_POOLS = ("--alpha", "--sigma", "--phi", "--gamma")
@@ -99,7 +99,7 @@ def instead(findings: Findings) -> list[Step]:
         return [_components(findings, few, "A fixed number of groups may do better")]
     fewer = "Try fewer groups" if number > 2 else "Try one group"
     steps = [_components(findings, number - 1, fewer)]
-    if not findings.has_weights:
+    if "process" in findings.family.partitions:
         any_number = _another(findings, "any-number", {}, _OF_MIXTURE)
         text = "Or leave --components out, and use the blocs that are then found"
         steps.append(_step(text, any_number))
@@ -110,8 +110,9 @@ def _components(findings: Findings, number: int, text: str) -> Step:
     """Propose a fixed number of groups."""
     options: dict[str, object] = {"--components": number}
     dropped = list(_OF_MIXTURE)
-    if findings.has_weights:
-        options = {"--model": "plackett-luce", **options}
+    family = findings.family
+    if family is not None and family.with_components != DEFAULT_MODEL:
+        options = {"--model": family.with_components, **options}
         if findings.num_components is None:  # the options of a pool of items differ
             dropped += _OF_POOLS
     if number == 1:
@@ -187,7 +188,7 @@ def _use_groups(findings: Findings, judged: Judgements) -> list[Step]:
         when = ": the chains do not agree on them" if judged.are_apart else " yet"
         return [Step(f"Do not report the groups{when}.")]
     if findings.reference is None:
-        return [Step("Report what all want: there is one group.")]
+        return [Step("Report what all together want: there is one group.")]
     if judged.unclear:
         return _without_groups(findings)
     held = len(findings.held)

@@ -28,10 +28,7 @@ _Part = tuple[Level, str]
 
 
 def overall(findings: Findings) -> Verdict:
-    """Judge the whole result.
-
-    :return: the headline says what to report; the reasons say the rest, the worst first.
-    """
+    """Judge the whole result: the headline says what to report, the reasons say the rest."""
     judged, blocs = judgements_of(findings), findings.blocs
     if blocs is not None and findings.blocs_first:
         what, *others = _describe_blocs(findings, judged, blocs)
@@ -55,11 +52,11 @@ def _describe_blocs(findings: Findings, judged: Judgements, blocs: Blocs) -> lis
     groups: list[_Part] = []
     if judged.chains != "good":  # blocs can be reported without groups on which the chains agree
         agree = "The runs agree on the blocs."
-        but = "Do not rely on the groups:" if judged.chains == "bad" else "Of the groups,"
-        groups = [("care", f"{but} {_describe_chains(findings, judged)}.")]
+        but = "Do not rely on the groups" if judged.chains == "bad" else "Use the groups with care"
+        groups = [("care", f"{but}: {_describe_chains(findings, judged)}.")]
     if blocs.number == 1:
         return [
-            ("good", "Report what all want together: the only bloc contains everybody."),
+            ("good", "Report what all together want: there is one bloc."),
             *groups,
         ]
     if judged.blocs == "good":
@@ -83,7 +80,7 @@ def _describe_groups(findings: Findings, judged: Judgements) -> list[_Part]:
         return [("bad", f"{what}{'' if judged.are_apart else ' yet'}: {runs}.")]
     chains: _Part = (judged.chains, f"{sentence(runs)}.")
     if is_one:
-        return [("good", "Report what all want: one group was fitted."), chains]
+        return [("good", "Report what all together want: there is one group."), chains]
     if judged.unclear:
         return [("care", f"There are no clear groups: {_why_unclear(findings, judged)}."), chains]
     held = len(findings.held)
@@ -118,14 +115,14 @@ def _why_unclear(findings: Findings, judged: Judgements) -> str:
     if judged.unclear == "none holds":
         return "none is found again in more than half of the draws"
     if judged.unclear == "few belong":
-        return f"{share(findings.left)} belong to no group that holds"
+        return f"{share(findings.left)} are in groups that do not hold"
     if judged.unclear == "":
         return ""
     how_alike = f"({_agreements(held)}, {_CHANCE})"
     if len(held) == 1:
         its = f"has {share(1 - findings.left)} of all, and its members hardly agree"
         return f"the only one that holds {its} {how_alike}"
-    return f"the members of all {len(held)} that hold hardly agree {how_alike}"
+    return f"the {len(held)} that hold have members who hardly agree {how_alike}"
 
 
 def _describe_agreement(findings: Findings, judged: Judgements) -> list[_Part]:
@@ -172,7 +169,7 @@ def trust(findings: Findings) -> str:
     if judged.chains == "bad":
         return f"No: {runs}."
     if findings.reference is not None and not findings.held:
-        return "No: none holds."
+        return "No: no group holds."
     if judged.chains == "care":
         return f"Partly: {runs}.{f' {sentence(doubt)}.' if doubt else ''}"
     if judged.unclear and not findings.blocs_first:  # the verdict on all says why

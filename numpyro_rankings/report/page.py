@@ -23,15 +23,12 @@ if TYPE_CHECKING:
 
 
 class Status(NamedTuple):
-    """Why a page is not the last word on its run.
+    """Why a page is not the last word on its run: a headline, and a sentence or two.
 
-    - **headline** - in a few words.
-    - **text** - a sentence or two.
-    - **command** - that goes on with the run, None if there is none.
-    - **seconds** - that the sweeps took so far, None if it is not known.
-    - **seconds_left** - to the end of a run of a fixed length, of others None.
+    - **command** - that goes on with the run, and **better**, one that may help more.
+    - **seconds** - that the sweeps took so far, if it is known; **seconds_left** - to the end of a
+      run of a fixed length, of others None.
     - **rhat_goal**, **ess_goal** - at which the run ends by itself.
-    - **better** - command that may help more than to go on, nothing if none is known.
     """
 
     headline: str
@@ -45,11 +42,7 @@ class Status(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """A figure inside a page.
-
-    - **source** - the image, as a data URI.
-    - **title** - what it shows, if the page does not say it.
-    """
+    """An image as a data URI, and what it shows, if the page does not say it."""
 
     source: str
     title: str
@@ -71,8 +64,7 @@ def write_page(path: str | Path, template: str, view: Mapping[str, Any]) -> None
 def page_of(template: str, view: Mapping[str, Any], head: str = "") -> str:
     """Return a page, with the style sheet inside it.
 
-    :param template: the name of a file in the folder ``templates``.
-    :param view: what the template shows, by name. All texts are escaped there.
+    :param template: the name of a file in the folder ``templates``, which escapes all texts.
     :param head: further elements of the head, as HTML.
     """
     from markupsafe import Markup

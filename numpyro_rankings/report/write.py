@@ -131,10 +131,7 @@ def write_findings(
 def _view(
     findings: Findings, what: str, title: str, status: Status | None, answers: Sequence[str]
 ) -> dict[str, Any]:
-    """Return what every page about a run shows.
-
-    :param answers: what each of the groups is.
-    """
+    """Return what every page about a run shows, given what each of the groups is."""
     return {
         "title": title,
         "what": what,
@@ -174,13 +171,9 @@ def interim_findings(
 ) -> Findings:
     """Return what is found so far in a run that goes on.
 
-    :param rankings: the rankings that are fitted.
-    :param profiles: the :func:`~numpyro_rankings.cluster_profiles` of some of the draws.
-    :param reference: the partition that they describe; None for a single population.
-    :param table: the diagnostics of the run.
-    :param verdict: on the run.
-    :param num_clusters: of these draws; None for a single population.
-    :param num_components: of a finite mixture, otherwise None.
+    :param profiles: of some of the draws, as **reference** and **num_clusters** are, which a single
+        population has not.
+    :param table: the diagnostics of the run, and **verdict**, the one on it.
     """
     import xarray as xr
 
@@ -188,18 +181,8 @@ def interim_findings(
     numbers = {} if num_clusters is None else {"num_clusters": ("draw", np.asarray(num_clusters))}
     described = {"posterior": xr.Dataset(numbers, attrs=attributes)}
     # without the details, which tell of files that are not written yet
-    return Findings(
-        None,
-        described,
-        in_order(profiles),
-        rankings.num_rankings,
-        reference,
-        None,
-        table,
-        verdict,
-        None,
-        {},
-    )
+    number, shown = rankings.num_rankings, in_order(profiles)
+    return Findings(None, described, shown, number, reference, None, table, verdict, None, {})
 
 
 def interim_view(
@@ -210,14 +193,7 @@ def interim_view(
     status: Status,
     details: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Return what the page shows of a run that goes on: words and tables, which take no time.
-
-    :param findings: what :func:`interim_findings` returns, with blocs or without.
-    :param rankings: the rankings that are fitted.
-    :param title: the heading of the page.
-    :param status: what to say on top of it.
-    :param details: how the run is made, for the last section.
-    """
+    """Return what the page shows of a run that goes on: words and tables, which take no time."""
     return {
         **_view_of_rankings(findings, rankings, title, status, {}),
         **dict.fromkeys(("figures", "partition", "checks")),
@@ -274,7 +250,7 @@ def write_findings_of_points(
 ) -> None:
     """Write a report on what was found in points, as :func:`write_partition_report`.
 
-    :param columns: with a text for each profile of the findings, in their order.
+    The columns have a text for each profile of the findings, in their order.
     """
     answers = [
         ", ".join(f"{name} {texts[i]}".removeprefix("words ") for name, texts in columns.items())

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 OUT = "numpyro-rankings-results"  # folder of the results, where a command names none
+DEFAULT_MODEL = "mallows"  # of fit
 
 
 def without(command: str, options: Collection[str]) -> list[str]:

@@ -18,8 +18,7 @@ COUNCIL = '2,1,\n5,1,2,\n3,2,\n"Candidate 1","Ann","Green",\n"Candidate 2","Bob"
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def _here(tmp_path):
     (tmp_path / "cvr.csv").write_text(CVR, encoding="utf-8")
     (tmp_path / "ward.csv").write_text(COUNCIL)
 

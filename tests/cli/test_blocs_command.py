@@ -1,6 +1,5 @@
 """Blocs in what the command ``fit`` prints and writes."""
 
-import csv
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,7 +7,7 @@ from types import SimpleNamespace
 import jax
 import numpy as np
 import pytest
-from helpers.command_line import QUICK_FIT, without_page
+from helpers.command_line import QUICK_FIT, rows_of
 from helpers.fabricated import fabricated_mcmc, with_groups
 
 from numpyro_rankings import find_blocs, read_survey, words
@@ -24,11 +23,8 @@ FIT = ["fit", "lists.csv", "--layout", "orders", *QUICK_FIT, "--out", "out"]
 
 
 @pytest.fixture
-def run_of(tmp_path, monkeypatch):
+def run_of(plain_page, monkeypatch):
     """Lets the command write results of draws with so many groups."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("numpyro_rankings.cli.session.use_compilation_cache", lambda: None)
-    without_page(monkeypatch)
 
     def make(number):
         data = simulate_mallows_mixture(jax.random.key(1), 80, 5, 5, number, 2.0)
@@ -55,8 +51,7 @@ def _renumbered(data, rankings):
 
 
 def table(name):
-    with open(f"out/{name}", newline="", encoding="utf-8") as stream:
-        return list(csv.DictReader(stream))
+    return rows_of(f"out/{name}")
 
 
 def content(folder="out"):
@@ -181,8 +176,7 @@ def test_blocs_of_others_stay(run_of, capsys):
         (["--blocs", "4", "--components", "3"], "--blocs must be at most --components 3"),
     ],
 )
-def test_refused_at_once(capsys, tmp_path, monkeypatch, arguments, message):
-    monkeypatch.chdir(tmp_path)
+def test_refused_at_once(capsys, arguments, message):
     assert main(["fit", *arguments]) == 2
     assert message in capsys.readouterr().err and not os.listdir(".")
 

@@ -1,28 +1,35 @@
 """The command for points and documents, end to end on small files, and every kind of bad input."""
 
 import contextlib
-import csv
 import io
 import os
 import signal
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import arviz as az
 import numpy as np
 import pytest
-from helpers.command_line import FEW, GAUSSIAN, PLANE, POINTS, QUICK_CLUSTER, without_page
+from helpers.command_line import (
+    FEW,
+    GAUSSIAN,
+    PLANE,
+    POINTS,
+    QUICK_CLUSTER,
+    expect_error,
+    rows_of,
+    run,
+)
 from helpers.fabricated import fabricated_partition_mcmc
-from helpers.shared_programs import shared_programs
 
 from numpyro_rankings._system.interrupts import HeldInterrupts
-from numpyro_rankings.cli import capacity, main, results
+from numpyro_rankings.cli import capacity, results
 from numpyro_rankings.cli import cluster as cluster_command
 from numpyro_rankings.cli import files as cluster_data
 from numpyro_rankings.cli.session import Sampled
 from numpyro_rankings.infer import CollapsedGibbs, DDCRPGibbs, window_decay
 from numpyro_rankings.links import distances
+
+pytestmark = pytest.mark.usefixtures("one_program")
 
 # documents of the words 0 to 2 and of 3 to 5, by turns; the last one is empty
 LDAC = (
@@ -34,18 +41,6 @@ GRAPH = "0\t2\n2\t4\n1 3\n# the other kind\n3,5\n"
 TEXTS = ["cluster", "texts.ldac", "--family", "multinomial"]
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(monkeypatch):
-    """Neither use nor touch the user's compilation cache, nor switch one on for other tests."""
-    monkeypatch.setattr("numpyro_rankings.cli.session.use_compilation_cache", lambda: None)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _shared_programs():
-    with shared_programs():
-        yield
-
-
 def _write_files(folder):
     files = {"points.csv": POINTS, "texts.ldac": LDAC, "vocab.txt": VOCAB, "graph.tsv": GRAPH}
     for name, text in files.items():
@@ -53,19 +48,9 @@ def _write_files(folder):
 
 
 @pytest.fixture
-def small(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    _write_files(tmp_path)
-    return tmp_path
-
-
-def _run(*arguments):
-    return main([str(argument) for argument in arguments])
-
-
-def _rows(path):
-    with open(path, newline="", encoding="utf-8") as stream:
-        return list(csv.DictReader(stream))
+def small(folder):
+    _write_files(folder)
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -75,8 +60,7 @@ def clustered(tmp_path_factory):
     _write_files(folder)
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as out:
         patch.chdir(folder)
-        patch.setattr("numpyro_rankings.cli.session.use_compilation_cache", lambda: None)
-        assert _run(*GAUSSIAN, *FEW, *QUICK_CLUSTER, "--seed", 3) == 0
+        assert run(*GAUSSIAN, *FEW, *QUICK_CLUSTER, "--seed", 3) == 0
     return folder, out.getvalue()
 
 
@@ -88,13 +72,13 @@ def test_cluster_finds_the_groups_and_writes_its_four_files(clustered, monkeypat
     assert "Groups in 20 points of 2 columns: x, y" in printed and "2 groups hold" in printed
     assert "R-hat" in printed and "report.html" in printed and "assignments.csv" in printed
 
-    people = _rows("out/assignments.csv")
+    people = rows_of("out/assignments.csv")
     assert [row["point"] for row in people] == [f"<p{i}>" for i in range(20)]
     assert {row["cluster"] for row in people[::2]} != {row["cluster"] for row in people[1::2]}
     assert len({row["cluster"] for row in people[::2]}) == 1
     assert all(0.5 < float(row["probability"]) <= 1 for row in people)
 
-    clusters = _rows("out/clusters.csv")
+    clusters = rows_of("out/clusters.csv")
     assert [row["cluster"] for row in clusters] == ["1", "2"]
     posterior = az.from_netcdf("out/posterior.nc")["posterior"]
     labels = np.asarray(posterior["assignments"]).reshape(-1, 20)
@@ -133,9 +117,8 @@ def test_cluster_finds_the_groups_and_writes_its_four_files(clustered, monkeypat
         assert forbidden not in page
 
 
-def test_same_seed_same_results(clustered, small, monkeypatch):
-    without_page(monkeypatch)
-    assert _run(*GAUSSIAN, *FEW, *QUICK_CLUSTER, "--seed", 3) == 0
+def test_same_seed_same_results(clustered, small, plain_page):
+    assert run(*GAUSSIAN, *FEW, *QUICK_CLUSTER, "--seed", 3) == 0
     for name in ("clusters.csv", "assignments.csv"):
         assert (clustered[0] / "out" / name).read_text() == (small / "out" / name).read_text()
 
@@ -143,13 +126,13 @@ def test_same_seed_same_results(clustered, small, monkeypatch):
 @pytest.mark.slow
 def test_documents_on_a_graph(small, capsys):
     options = ["--vocab", "vocab.txt", "--graph", "graph.tsv", "--alpha", "gamma(1,1)"]
-    assert _run(*TEXTS, *options, *QUICK_CLUSTER) == 0
+    assert run(*TEXTS, *options, *QUICK_CLUSTER) == 0
     printed = capsys.readouterr()
     assert "7 documents of 130 words, 6 in the vocabulary" in printed.out
     assert "note: 1 document without words" in printed.err
-    found = [row["cluster"] for row in _rows("out/assignments.csv")]
+    found = [row["cluster"] for row in rows_of("out/assignments.csv")]
     assert found[0] == found[2] == found[4] != found[1] == found[3] == found[5] != found[6]
-    by_cluster = {row["cluster"]: row for row in _rows("out/clusters.csv")}
+    by_cluster = {row["cluster"]: row for row in rows_of("out/clusters.csv")}
     animals, money = by_cluster[found[0]], by_cluster[found[1]]
     # 66 words, of which the cat has 23
     assert [animals[f"word_{k}"] for k in (1, 2, 3, 4)] == ["cat", "dog", "<owl>", ""]
@@ -172,16 +155,16 @@ def test_points_in_time(small):
     table = [f"{table[0]},day", *(f"{a},{b}" for a, b in zip(table[1:], times, strict=True))]
     (small / "days.csv").write_text("\n".join(table))
     options = ["--noise", 2, "--spread", 50, "--time", "day", "--decay", "window:gamma(20,10)"]
-    assert _run("cluster", "days.csv", "--family", "gaussian", *options, *QUICK_CLUSTER) == 0
+    assert run("cluster", "days.csv", "--family", "gaussian", *options, *QUICK_CLUSTER) == 0
     posterior = az.from_netcdf("out/posterior.nc")["posterior"]
     links, scale = np.asarray(posterior["links"]), np.asarray(posterior["decay_scale"])
     back = times - times[links]
     linked = links != np.arange(20)
     assert linked.any()
     assert (back[linked] > 0).all() and (back < scale[..., None]).all()
-    rows = _rows("out/clusters.csv")
+    rows = rows_of("out/clusters.csv")
     assert "mean of day" not in rows[0]
-    labels = [row["cluster"] for row in _rows("out/assignments.csv")]
+    labels = [row["cluster"] for row in rows_of("out/assignments.csv")]
     assert not set(labels[::2]) & set(labels[1::2])
     page = open("out/report.html", encoding="utf-8").read()
     assert "When each cluster has its points" in page and "as learned" in page
@@ -190,8 +173,8 @@ def test_points_in_time(small):
 @pytest.mark.slow
 def test_documents_without_distances(small):
     options = ["--sampler", "collapsed", "--concentration", "0.5", "--discount", "0.1"]
-    assert _run(*TEXTS, "--vocab", "vocab.txt", *options, *QUICK_CLUSTER) == 0
-    found = [row["cluster"] for row in _rows("out/assignments.csv")]
+    assert run(*TEXTS, "--vocab", "vocab.txt", *options, *QUICK_CLUSTER) == 0
+    found = [row["cluster"] for row in rows_of("out/assignments.csv")]
     assert found[0] == found[2] == found[4] != found[1] == found[3] == found[5]
 
 
@@ -204,15 +187,15 @@ def sampled(monkeypatch):
     """What the kernel and the model are given, up to the first sweep."""
     made: dict = {}
 
-    def run(kernel, *data, **_):
+    def stop(kernel, *data, **_):
         made.update(kernel=kernel, data=data)
         raise Stop
 
-    monkeypatch.setattr("numpyro_rankings.run.Run", run)
+    monkeypatch.setattr("numpyro_rankings.run.Run", stop)
 
     def record(*arguments):
         with pytest.raises(Stop):
-            _run(*arguments, *QUICK_CLUSTER)
+            run(*arguments, *QUICK_CLUSTER)
         return SimpleNamespace(**made)
 
     return record
@@ -387,7 +370,7 @@ def test_bad_files_end_in_one_line(small, capsys, name):
     file, content, fragments = BAD_FILES[name]
     (small / file).write_bytes(content if isinstance(content, bytes) else content.encode())
     command = GAUSSIAN if file == "points.csv" else TEXTS
-    _expect_error(capsys, [*command, *QUICK_CLUSTER], fragments)
+    expect_error(capsys, [*command, *QUICK_CLUSTER], fragments)
 
 
 LINK = ["--decay", "window:2"]
@@ -469,41 +452,29 @@ def test_bad_arguments_end_in_one_line(small, capsys, name):
     (small / "far.txt").write_text("0 1\n2 7\n")
     (small / "who.txt").write_text("ann <p1>\n")
     arguments, fragments = BAD_ARGUMENTS[name]
-    _expect_error(capsys, arguments, fragments)
-
-
-def _expect_error(capsys, arguments, fragments):
-    before = sorted(os.listdir())
-    assert _run(*arguments) == 2
-    err = capsys.readouterr().err.strip().splitlines()
-    err = [line for line in err if not line.startswith("numpyro-rankings: note:")]
-    assert len(err) == 1
-    assert err[0].startswith("numpyro-rankings: error: ")
-    for fragment in fragments:
-        assert fragment in err[0]
-    assert sorted(os.listdir()) == before
+    expect_error(capsys, arguments, fragments)
 
 
 def test_too_many_points_for_all_distances(small, capsys, monkeypatch):
     monkeypatch.setattr(cluster_data, "MOST_POINTS", 19)
     command = [*GAUSSIAN, "--time", "x", *LINK]
-    _expect_error(capsys, command, ["at most 19 points, not 20", "--graph"])
+    expect_error(capsys, command, ["at most 19 points, not 20", "--graph"])
     monkeypatch.setattr(cluster_data, "MOST_POINTS", 20)
     monkeypatch.setattr(capacity, "available_memory", lambda: 1000)
-    _expect_error(capsys, command, ["links of 20 points", "lower --chains"])
+    expect_error(capsys, command, ["links of 20 points", "lower --chains"])
 
 
 def test_a_graph_that_reaches_too_many(small, capsys, monkeypatch):
     monkeypatch.setattr(distances, "_MOST_NEIGHBORS", 13)
     fragments = ["graph.tsv", "reaches 2 others within 1 hops", "7 points: lower --hops"]
-    _expect_error(capsys, [*TEXTS, "--graph", "graph.tsv"], fragments)
+    expect_error(capsys, [*TEXTS, "--graph", "graph.tsv"], fragments)
 
 
 def test_two_points_of_one_name_have_numbers(small, capsys):
     (small / "points.csv").write_text(POINTS.replace("<p1>", "<p0>"))
     (small / "graph.txt").write_text("<p0> <p2>\n")
     fragments = ["two points have the name '<p0>'", "numbers from 0"]
-    _expect_error(capsys, [*GAUSSIAN, "--graph", "graph.txt"], fragments)
+    expect_error(capsys, [*GAUSSIAN, "--graph", "graph.txt"], fragments)
 
 
 @pytest.mark.parametrize(
@@ -515,37 +486,14 @@ def test_an_interruption_writes_nothing(small, usual_signals, capsys, monkeypatc
 
     before = sorted(os.listdir())
     monkeypatch.setattr("numpyro_rankings.run.Run._init", interrupt)
-    assert _run(*GAUSSIAN, *FEW, *QUICK_CLUSTER) == status
+    assert run(*GAUSSIAN, *FEW, *QUICK_CLUSTER) == status
     *notes, last = capsys.readouterr().err.strip().splitlines()
     assert last == "numpyro-rankings: interrupted, nothing was written"
     assert all(line.startswith("numpyro-rankings: note: ") for line in notes if line)
     assert sorted(os.listdir()) == before
 
 
-def test_help_names_every_option(capsys):
-    assert _run("cluster", "--help") == 0
-    text = capsys.readouterr().out
-    for option in (
-        "FILE --names --family --noise --spread --concentration --vocab --alpha --discount "
-        "--distances --time --graph --hops --decay --sampler --max-clusters --chains --rhat --ess "
-        "--minutes --resume --warmup --draws --thin --seed --out --force --no-progress"
-    ).split():
-        assert option in text
-    for fragment in (*results.FILES, "examples:", "Exit status"):
-        assert fragment in text
-
-
-def test_arguments_are_parsed_before_anything_heavy_is_loaded():
-    code = (
-        "import sys; from numpyro_rankings.cli import main;"
-        "main(['cluster', '--help']); main('cluster x --family gaussian --noise 1'.split());"
-        "print([m for m in ('numpy', 'jax', 'numpyro', 'arviz') if m in sys.modules])"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip().splitlines()[-1] == "[]"
-
-
-def test_the_report_of_an_interrupted_run_says_so(small, monkeypatch):
+def test_the_report_of_an_interrupted_run_says_so(small, plain_page, monkeypatch):
     made = Sampled(fabricated_partition_mcmc(np.arange(20) % 2), "interrupted", (60, 60))
 
     def sample(session, *_):
@@ -554,8 +502,7 @@ def test_the_report_of_an_interrupted_run_says_so(small, monkeypatch):
         return made
 
     monkeypatch.setattr(cluster_command, "_sample", sample)
-    without_page(monkeypatch)
-    assert _run(*GAUSSIAN, *FEW, *QUICK_CLUSTER) == 130
+    assert run(*GAUSSIAN, *FEW, *QUICK_CLUSTER) == 130
     page = open("out/report.html", encoding="utf-8").read()
     assert "<strong>Interrupted, after 60 sweeps of each chain.</strong>" in page
     assert "--resume out</code>" in page

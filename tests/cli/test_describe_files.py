@@ -5,7 +5,7 @@ import os
 import pytest
 
 from numpyro_rankings.cli import main
-from numpyro_rankings.cli.fit_options import MODELS
+from numpyro_rankings.cli.models import MODELS
 
 NAMES = "".join(f"# ALTERNATIVE NAME {k}: {x}\n" for k, x in enumerate("ABCD", start=1))
 TOI = f"""\
@@ -48,8 +48,7 @@ WMD = f"""\
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def _here(tmp_path):
     for name, text in (("x.toi", TOI), ("x.cat", CAT), ("x.wmd", WMD)):
         (tmp_path / name).write_text(text)
 

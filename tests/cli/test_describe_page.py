@@ -27,10 +27,9 @@ READ = ["survey.csv", "--layout", "ranks", "--judge", "id", "--about", "region"]
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "survey.csv").write_text(TABLE)
-    return tmp_path
+def folder(folder):
+    (folder / "survey.csv").write_text(TABLE)
+    return folder
 
 
 def test_page(folder, capsys):

@@ -10,9 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers.command_line import SOI, without_page
 from helpers.command_line import weights_of_store as draws_of_store
-from helpers.shared_programs import shared_programs
 from helpers.toy_kernel import Autoregressive
 from jax.experimental.compilation_cache import compilation_cache
 
@@ -25,26 +23,12 @@ from numpyro_rankings.cli.progress import Progress
 from numpyro_rankings.run import Run
 from numpyro_rankings.run.loop import SweepLoop
 
-pytestmark = pytest.mark.usefixtures("usual_signals")
+pytestmark = pytest.mark.usefixtures("usual_signals", "one_program", "small", "plain_page")
 
 MODEL = ["fit", "small.soi", "--model", "plackett-luce", "--components", "2", "--chains", "2"]
 FIXED = [*MODEL, "--warmup", "0", "--thin", "1", "--draws"]
 PLAN = Plan(4, 0, None, Goals())
 REFRESH = '<meta http-equiv="refresh"'
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _shared_programs():
-    with shared_programs():
-        yield
-
-
-@pytest.fixture(autouse=True)
-def small(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("numpyro_rankings.cli.session.use_compilation_cache", lambda: None)
-    without_page(monkeypatch)
-    (tmp_path / "small.soi").write_text(SOI)
 
 
 @pytest.fixture

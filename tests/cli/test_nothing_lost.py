@@ -22,9 +22,7 @@ from helpers.command_line import (
     interrupting_after,
     weights_of_results,
     weights_of_store,
-    without_page,
 )
-from helpers.shared_programs import shared_programs
 
 from numpyro_rankings import Rankings
 from numpyro_rankings.cli import cluster, fit, interim, main, program, results, run_program
@@ -36,7 +34,7 @@ from numpyro_rankings.run.lock import lock_of
 from numpyro_rankings.run.loop import SweepLoop
 from numpyro_rankings.run.store import Store
 
-pytestmark = pytest.mark.usefixtures("usual_signals")
+pytestmark = pytest.mark.usefixtures("usual_signals", "one_program", "plain_page")
 
 TWO = ["--chains", "2", "--warmup", "8", "--draws"]
 MODEL = ["fit", "small.soi", "--model", "plackett-luce"]
@@ -46,45 +44,18 @@ FORCE = ["--out", "out", "--force"]
 SEVERAL = ["fit", "a.soi", "b.soi", "--model", "plackett-luce", *TWO, "60"]
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _shared_programs():
-    with shared_programs():
-        yield
-
-
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("numpyro_rankings.cli.session.use_compilation_cache", lambda: None)
-    without_page(monkeypatch)
+def folder(folder):
     for name in ("small.soi", "a.soi", "b.soi"):
-        (tmp_path / name).write_text(SOI)
-    (tmp_path / "points.csv").write_text(POINTS)
-    return tmp_path
-
-
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory):
-    """A run that nothing disturbs."""
-    folder = tmp_path_factory.mktemp("alone")
-    (folder / "small.soi").write_text(SOI)
-    with contextlib.chdir(folder), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("numpyro_rankings.cli.session.use_compilation_cache", lambda: None)
-        without_page(patch)
-        assert main([*FIT, "--out", "out"]) == 0
-        return weights_of_results("out"), folder / "out"
-
-
-@pytest.fixture
-def alone(undisturbed):
-    """Its draws."""
-    return undisturbed[0]
+        (folder / name).write_text(SOI)
+    (folder / "points.csv").write_text(POINTS)
+    return folder
 
 
 @pytest.fixture
 def finished(undisturbed, folder):
-    """Its results, in the folder out."""
-    shutil.copytree(undisturbed[1], folder / "out")
+    """The results of a run, in the folder out."""
+    shutil.copytree(undisturbed, folder / "out")
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Runs of the command line: until the draws suffice, interrupted, resumed, and what is shown."""
 
-import contextlib
 import errno
 import os
 import pty
@@ -15,14 +14,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers.command_line import SOI, interrupting_after, without_page
+from helpers.command_line import interrupting_after, run, without_page
 from helpers.command_line import weights_of_results as draws_of
 from helpers.command_line import weights_of_store as stored_draws
-from helpers.shared_programs import shared_programs
 
 import numpyro_rankings.run.run
 import numpyro_rankings.run.store
-from numpyro_rankings.cli import capacity, fit, main
+from numpyro_rankings.cli import capacity, fit
 from numpyro_rankings.cli.arguments import HopelessError
 from numpyro_rankings.cli.options import RunOptions
 from numpyro_rankings.cli.progress import Progress
@@ -30,17 +28,11 @@ from numpyro_rankings.cli.session import RunSession
 from numpyro_rankings.infer.not_finite import NotFiniteError
 from numpyro_rankings.run import Run
 
-pytestmark = pytest.mark.usefixtures("usual_signals")
+pytestmark = pytest.mark.usefixtures("usual_signals", "one_program", "small")
 
 MODEL = ["fit", "small.soi", "--model", "plackett-luce"]
 TWO = ["--chains", "2"]  # of all commands, so that they share one program
 FIXED = ["--warmup", "8", "--draws", "60", *TWO]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _shared_programs():
-    with shared_programs():
-        yield
 
 
 @pytest.fixture
@@ -49,17 +41,9 @@ def whole_page():
 
 
 @pytest.fixture(autouse=True)
-def small(tmp_path, monkeypatch, request):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("numpyro_rankings.cli.session.use_compilation_cache", lambda: None)
+def _page(monkeypatch, request):
     if "whole_page" not in request.fixturenames:
         without_page(monkeypatch)
-    (tmp_path / "small.soi").write_text(SOI)
-    return tmp_path
-
-
-def run(*arguments):
-    return main([str(argument) for argument in arguments])
 
 
 def test_it_ends_by_itself(capsys, whole_page):
@@ -298,18 +282,6 @@ FAILURES = {
         "interrupted, no results were written; out.run keeps 1 sweep of each chain",
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def alone(tmp_path_factory):
-    """The draws of a run that nothing disturbs."""
-    folder = tmp_path_factory.mktemp("alone")
-    (folder / "small.soi").write_text(SOI)
-    with contextlib.chdir(folder), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("numpyro_rankings.cli.session.use_compilation_cache", lambda: None)
-        without_page(patch)
-        assert run(*MODEL, *FIXED, "--out", "out") == 0
-        return draws_of("out")
 
 
 @pytest.mark.parametrize("name", FAILURES)

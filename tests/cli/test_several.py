@@ -1,6 +1,5 @@
 """Several files that are fitted one after another, and gone on with."""
 
-import csv
 import gc
 import json
 import os
@@ -13,7 +12,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from helpers.command_line import SOI, interrupting_after, without_page
+from helpers.command_line import SOI, interrupting_after, rows_of
 from helpers.command_line import weights_of_results as draws_of
 from helpers.shared_programs import shared_programs
 
@@ -25,7 +24,7 @@ from numpyro_rankings.run import Run
 from numpyro_rankings.run.loop import SweepLoop
 from numpyro_rankings.words.commands import resumed
 
-pytestmark = pytest.mark.usefixtures("usual_signals")
+pytestmark = pytest.mark.usefixtures("usual_signals", "plain_page")
 
 MODEL = ["--model", "plackett-luce"]
 FIXED = ["--warmup", "8", "--draws", "60", "--chains", "2"]
@@ -54,14 +53,10 @@ def _shared(request, kept):
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("numpyro_rankings.cli.session.use_compilation_cache", lambda: None)
-    without_page(monkeypatch)
-    (tmp_path / "a.soi").write_text(SOI)
-    (tmp_path / "b.soi").write_text(OTHER)
-    (tmp_path / "c.soi").write_text(SOI)
-    return tmp_path
+def folder(folder):
+    for name, text in (("a", SOI), ("b", OTHER), ("c", SOI)):
+        (folder / f"{name}.soi").write_text(text)
+    return folder
 
 
 def run_fit(*arguments):
@@ -69,8 +64,7 @@ def run_fit(*arguments):
 
 
 def table(out="out"):
-    with open(f"{out}/fits.csv", newline="", encoding="utf-8") as stream:
-        return {row["file"]: row for row in csv.DictReader(stream)}
+    return {row["file"]: row for row in rows_of(f"{out}/fits.csv")}
 
 
 def endings(out="out"):

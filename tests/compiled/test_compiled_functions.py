@@ -169,10 +169,7 @@ def cases(x):
         yield (
             "stage_masses",
             lambda w, p, data, *who: choices.stage_masses(data, *who, w, p),
-            (
-                weights,
-                pool,
-            ),
+            (weights, pool),
             (data, *who[:2]),
         )
         yield (
@@ -254,11 +251,7 @@ def cases(x):
     yield (
         "center_from_codes",
         codes.center_from_codes,
-        (
-            x.own_codes[:, 0],
-            x.of_chains[:, 0],
-            x.centers[:, 0],
-        ),
+        (x.own_codes[:, 0], x.of_chains[:, 0], x.centers[:, 0]),
         (),
     )
     yield "representatives", links.representatives, (x.links,), ()
@@ -309,12 +302,7 @@ def cases(x):
     yield (
         "log_density_difference",
         special.log_density_difference,
-        (
-            theta,
-            x.delta,
-            x.a,
-            x.b,
-        ),
+        (theta, x.delta, x.a, x.b),
         (m,),
     )
     for name in ("concentration_mode", "log_beta_tilde"):
@@ -338,11 +326,7 @@ def cases(x):
         yield (
             name,
             lambda a, b, c, m, name=name: getattr(special, name)(a, b, m, c),
-            (
-                x.a,
-                x.b,
-                np.minimum(x.own_codes, m),
-            ),
+            (x.a, x.b, np.minimum(x.own_codes, m)),
             (m,),
         )
     yield "log_beta_ratio", special.log_beta_ratio, (x.a, x.b, x.own_codes), ()
@@ -379,10 +363,7 @@ def cases(x):
     yield (
         "times_log",
         lambda count, t: sum(pairs.sum_as_pair(pairs.times_log(count, t))),
-        (
-            x.own_codes,
-            theta + 1e-3,
-        ),
+        (x.own_codes, theta + 1e-3),
         (),
     )
     yield (
@@ -427,10 +408,7 @@ def cases(x):
     yield (
         "sample_tilted_stable",
         lambda key, x: stable.sample_tilted_stable(key, 0.4, x),
-        (
-            x.keys,
-            theta[:, 0, 0],
-        ),
+        (x.keys, theta[:, 0, 0]),
         (),
     )
 
@@ -514,10 +492,7 @@ def distributions(x):
     yield (
         "GeneralizedMallows",
         lambda c, t: rd.GeneralizedMallows(c, t),
-        (
-            x.centers[:, 0],
-            x.theta[:, 0],
-        ),
+        (x.centers[:, 0], x.theta[:, 0]),
     )
     yield (
         "MallowsConcentrationPrior",
@@ -529,10 +504,7 @@ def distributions(x):
     yield (
         "TopTPlackettLuce",
         lambda w, a: rd.TopTPlackettLuce(jnp.log(w), stages, a),
-        (
-            weights,
-            alpha,
-        ),
+        (weights, alpha),
     )
     yield (
         "ChineseRestaurantProcess",

@@ -6,12 +6,7 @@ import jax
 import pytest
 
 from numpyro_rankings import load_dataset
-from numpyro_rankings.infer import (
-    BetaGibbs,
-    DPPlackettLuceGibbs,
-    PlackettLuceGibbs,
-    SliceGibbs,
-)
+from numpyro_rankings.infer import BetaGibbs, DPPlackettLuceGibbs, PlackettLuceGibbs, SliceGibbs
 from numpyro_rankings.infer.base import telling_of_state
 
 # Lines of StableHLO of a sweep of one chain on the bundled table, with the versions of

@@ -142,18 +142,17 @@ def test_predicted_items(fitted):
     )
     error = predicted.distinct.std(0) / np.sqrt(3000)
     assert np.all(np.abs(predicted.distinct.mean(0) - new - known) < 4.5 * error + 1e-9)
-    with pytest.raises(ValueError, match="sigma"):
-        predict_items(random.key(1), fitted, 5, 1, sigma=0.5)
-    with pytest.raises(ValueError, match="samples must be those of"):
-        predict_items(random.key(1), {"weights": fitted["weights"]}, 5, 1)
-    with pytest.raises(ValueError, match="length"):
-        predict_items(random.key(1), fitted, 5, 0)
-    with pytest.raises(ValueError, match="num_lists must be a positive whole number"):
-        predict_items(random.key(1), fitted, 1.5, 1)
-    with pytest.raises(ValueError, match="tau is for"):
-        predict_items(random.key(1), fitted, 5, 1, tau=2.0)
-    with pytest.raises(ValueError, match="tau must be a positive number"):
-        predict_items(random.key(1), fitted, 5, 1, tau=0.0)
+    only_weights = {"weights": fitted["weights"]}
+    for samples, num_lists, length, options, message in (
+        (fitted, 5, 1, {"sigma": 0.5}, "sigma"),
+        (only_weights, 5, 1, {}, "samples must be those of"),
+        (fitted, 5, 0, {}, "length"),
+        (fitted, 1.5, 1, {}, "num_lists must be a positive whole number"),
+        (fitted, 5, 1, {"tau": 2.0}, "tau is for"),
+        (fitted, 5, 1, {"tau": 0.0}, "tau must be a positive number"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            predict_items(random.key(1), samples, num_lists, length, **options)
     with pytest.raises(ValueError, match="num_new_clusters must be a positive whole number"):
         rankings = Rankings.from_orderings([[0]], num_items=2)
         log_predictive_density(fitted, rankings, num_new_clusters=0)
@@ -203,9 +202,9 @@ def test_log_predictive_density_of_lists_with_new_items():
         density @ (u * left / (0.7 + left) * third),
         0.5 * 0.2 / 0.5,
     ]
-    found = np.exp(log_predictive_density(samples, new, fitted=seen))
-    np.testing.assert_allclose(found, expected, rtol=0.02)
-    assert found[[0, 1, 4]] == pytest.approx(np.array(expected)[[0, 1, 4]], rel=1e-4)
+    computed = np.exp(log_predictive_density(samples, new, fitted=seen))
+    np.testing.assert_allclose(computed, expected, rtol=0.02)
+    assert computed[[0, 1, 4]] == pytest.approx(np.array(expected)[[0, 1, 4]], rel=1e-4)
     with pytest.raises(ValueError, match="row 1 lists 'c', which no fitted ranking lists"):
         log_predictive_density(samples | {"total_weight": np.ones(draws)}, new, fitted=seen)
     with pytest.raises(ValueError, match="samples are of 2 items, the fitted rankings of 1"):
@@ -215,11 +214,11 @@ def test_log_predictive_density_of_lists_with_new_items():
 @pytest.mark.slow
 def test_log_predictive_density(fitted):
     new = Rankings.from_orderings([[0], [1, 0]], num_items=2, counts=[1, 4])
-    found = log_predictive_density(fitted, new)
+    computed = log_predictive_density(fitted, new)
     weights, unseen = np.asarray(fitted["weights"], float), np.asarray(fitted["unseen_weight"])
     for row, ranking in enumerate([[0], [1, 0]]):
         twin = [log_prob_twin(ranking, w, u) for w, u in zip(weights, unseen, strict=True)]
-        assert float(found[row]) == pytest.approx(np.log(np.mean(np.exp(twin))), rel=1e-4)
+        assert float(computed[row]) == pytest.approx(np.log(np.mean(np.exp(twin))), rel=1e-4)
     with pytest.raises(ValueError, match="pass fitted= to match items by name"):
         log_predictive_density(fitted, Rankings.from_orderings([[0]], num_items=3))
 
@@ -236,7 +235,7 @@ def test_log_predictive_density(fitted):
     samples = mcmc.get_samples(group_by_chain=True)
     offered = np.array([[1, 1, 1], [0, 1, 1]], bool)
     new = Rankings.from_orderings([[2, 0], [1]], num_items=3, choice_sets=offered)
-    found = log_predictive_density(samples, new)
+    computed = log_predictive_density(samples, new)
     for row, ranking in enumerate([[2, 0], [1]]):
         total = 0.0
         for chain, draw in itertools.product(range(2), range(20)):
@@ -245,7 +244,7 @@ def test_log_predictive_density(fitted):
             for c in range(2):
                 weights = np.asarray(samples["weights"][chain, draw, c], float)
                 total += shares[c] * np.exp(log_prob_twin(ranking, weights, 0.0, offered[row]))
-        assert float(found[row]) == pytest.approx(np.log(total / 40), rel=1e-4)
+        assert float(computed[row]) == pytest.approx(np.log(total / 40), rel=1e-4)
     by_draw = mcmc.get_samples()
-    np.testing.assert_allclose(log_predictive_density(by_draw, new), found, rtol=1e-5)
+    np.testing.assert_allclose(log_predictive_density(by_draw, new), computed, rtol=1e-5)
     assert jnp.ndim(by_draw["weights"]) == 3

@@ -10,14 +10,10 @@ import pytest
 from helpers.densities import draw, log_prob
 from helpers.enumeration import partitions
 from helpers.exact_partitions import components
+from helpers.refusals import assert_refused
 
 import numpyro_rankings.distributions as rd
-from numpyro_rankings.infer import (
-    exponential_decay,
-    identity_decay,
-    logistic_decay,
-    window_decay,
-)
+from numpyro_rankings.infer import exponential_decay, identity_decay, logistic_decay, window_decay
 
 to_partition = jax.jit(rd.links_to_partition)
 log_prob_of_partition = jax.jit(lambda process, labels: process.log_prob_of_partition(labels))
@@ -182,14 +178,13 @@ def test_gradient_of_the_entropy_where_decays_are_0():
 
 
 def test_bad_input():
-    with pytest.raises(ValueError, match="must have shape"):
-        rd.DistanceDependentCRP(1.0, np.ones((3, 4)))
-    with pytest.raises(ValueError, match="row 0 has a neighbor twice"):
-        rd.DistanceDependentCRP(1.0, np.ones((2, 2)), np.array([[1, 1], [0, -1]]))
-    with pytest.raises(ValueError, match="row 0 has a neighbor that is not from 0 to 2"):
-        rd.DistanceDependentCRP(1.0, np.ones((3, 2)), np.full((3, 2), 7))
-    with pytest.raises(ValueError, match="neighbors must be integers"):
-        rd.DistanceDependentCRP(1.0, np.ones((3, 1)), np.full((3, 1), 1.0))
+    assert_refused(
+        rd.DistanceDependentCRP,
+        ("must have shape", 1.0, np.ones((3, 4))),
+        ("row 0 has a neighbor twice", 1.0, np.ones((2, 2)), np.array([[1, 1], [0, -1]])),
+        ("row 0 has a neighbor that is not from 0 to 2", 1.0, np.ones((3, 2)), np.full((3, 2), 7)),
+        ("neighbors must be integers", 1.0, np.ones((3, 1)), np.full((3, 1), 1.0)),
+    )
     with pytest.raises(ValueError, match="decay_matrix"):
         rd.DistanceDependentCRP(1.0, -np.ones((3, 3)), validate_args=True)
     with pytest.raises(ValueError, match="alpha"):

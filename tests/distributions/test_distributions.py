@@ -238,8 +238,7 @@ def test_mallows_length_must_agree():
 
 
 @pytest.mark.parametrize(
-    "ranking",
-    [[0, 0, 1], [0, -1, 1], [-1, -1, -1], [5, 0, 1], [-2, 0, 1], [0, 1, -2]],
+    "ranking", [[0, 0, 1], [0, -1, 1], [-1, -1, -1], [5, 0, 1], [-2, 0, 1], [0, 1, -2]]
 )
 def test_mallows_outside_of_the_support(ranking):
     d = rd.GeneralizedMallows(CENTER, np.ones(3), validate_args=True)

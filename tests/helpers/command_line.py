@@ -1,5 +1,7 @@
 """Small files and short runs for the commands."""
 
+import csv
+import os
 import signal
 
 import numpy as np
@@ -7,6 +9,7 @@ import xarray as xr
 
 import numpyro_rankings.posterior.predictive_checks
 import numpyro_rankings.report.write
+from numpyro_rankings.cli import main
 from numpyro_rankings.cli.progress import Progress
 from numpyro_rankings.report.page import write_page
 from numpyro_rankings.run.store import Store
@@ -29,12 +32,7 @@ SOI = """\
 4: 2,1,3
 """
 FEW_DRAWS = ["--warmup", "20", "--draws", "40", "--chains", "2"]
-QUICK_FIT = [
-    *FEW_DRAWS,
-    "--max-clusters",
-    "16",
-    "--no-progress",
-]
+QUICK_FIT = [*FEW_DRAWS, "--max-clusters", "16", "--no-progress"]
 
 # two groups, by turns: around (-5, -50) and (5, 50)
 _JITTER = np.random.default_rng(0).normal(size=(20, 2))
@@ -75,6 +73,33 @@ def interrupting_after(chunks, patch, number=signal.SIGINT):
             signal.raise_signal(number)
 
     patch.setattr(Progress, "show", show)
+
+
+def run(*arguments):
+    """Run a command, and return its exit status."""
+    return main([str(argument) for argument in arguments])
+
+
+def rows_of(path):
+    """Return the rows of a table of the results, by the names of its columns."""
+    with open(path, newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def expect_error(capsys, arguments, fragments, others=("note:",)):
+    """Let a command end in one line that has these fragments, and leave nothing behind.
+
+    Lines that begin with the others may be shown before.
+    """
+    before = sorted(os.listdir())
+    assert run(*arguments) == 2
+    others = tuple(f"numpyro-rankings: {word}" for word in others)
+    lines = capsys.readouterr().err.strip().splitlines()
+    (line,) = (line for line in lines if not line.startswith(others))
+    assert line.startswith("numpyro-rankings: error: ")
+    for fragment in fragments:
+        assert fragment in line
+    assert sorted(os.listdir()) == before
 
 
 def weights_of_results(folder):

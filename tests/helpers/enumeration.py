@@ -25,6 +25,13 @@ def partitions(size: int) -> Iterator[tuple[int, ...]]:
     return grow((0,))
 
 
+def binder_loss(a: np.ndarray, b: np.ndarray) -> float:
+    """Return the share of the pairs that one partition joins and the other separates."""
+    upper = np.triu_indices(len(a), 1)
+    together = [np.equal.outer(x, x)[upper] for x in map(np.asarray, (a, b))]
+    return float(np.mean(together[0] != together[1]))
+
+
 def codes_of(ranking: list[int], center: tuple[int, ...]) -> list[int]:
     """Stage codes, by striking items out of the center one after the other."""
     left = list(center)

@@ -154,6 +154,14 @@ def fabricated_pool_mcmc(rankings, chains=2, draws=30, seed=0):
     return as_run(kernel, z, rankings, np.ones(shape), np.zeros(shape, bool))
 
 
+def apart(mcmc):
+    """The run with chains that disagree: their log joints are far apart."""
+    log_joint = np.array(mcmc._states["z"]["log_joint"])
+    log_joint[1] -= 50
+    mcmc._states["z"] |= {"log_joint": log_joint}
+    return mcmc
+
+
 def with_groups(mcmc, data):
     """The run of ``fabricated_mcmc`` with the simulated groups in each draw; its chains agree."""
     z = {name: np.array(x) for name, x in mcmc._states["z"].items()}

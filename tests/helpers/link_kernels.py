@@ -22,6 +22,17 @@ from numpyro_rankings.infer import (
 from numpyro_rankings.links.distances import SparseDistances
 
 
+def dense(distances):
+    """The same distances of all pairs."""
+    if not isinstance(distances, SparseDistances):
+        return distances
+    size = len(distances.neighbors)
+    full = np.full((size, size), np.inf)
+    for i, (neighbors, row) in enumerate(zip(*distances, strict=True)):
+        full[i, neighbors[neighbors >= 0]] = row[neighbors >= 0]
+    return full
+
+
 class Nothing(Family):
     """Data that say nothing: the posterior is the prior."""
 

@@ -46,6 +46,16 @@ def log_prob_twin(ranking, weights, pool=0.0, offered=None):
     return total
 
 
+def mallows_twin(ordering, center, theta):
+    """Probability of a top-t list, stage by stage as the model is told."""
+    left, probability = list(center), 1.0
+    for item, of_stage in zip(ordering, theta, strict=False):  # the last stage is certain
+        weights = np.exp(-of_stage * np.arange(len(left)))
+        probability *= weights[left.index(item)] / weights.sum()
+        left.remove(item)
+    return probability
+
+
 def simplex(shape, nodes=30):
     """Nodes and weights of quadrature under Dirichlet(shape) of three weights."""
 

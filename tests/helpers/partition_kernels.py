@@ -48,18 +48,12 @@ KERNELS = {
         lambda: CollapsedGibbs(SPARSE_TEXT, 1.3, max_clusters=6, init="singletons"),
         WORDS,
     ),
-    "batches": (
-        lambda: CollapsedGibbs(GAUSS, GAMMA, discount=0.2, batch_size=2, init="one"),
-        LINE,
-    ),
+    "batches": (lambda: CollapsedGibbs(GAUSS, GAMMA, discount=0.2, batch_size=2, init="one"), LINE),
     "batches-singletons": (
         lambda: CollapsedGibbs(GAUSS, 0.8, batch_size=2, init="singletons"),
         LINE,
     ),
-    "batches-full": (
-        lambda: CollapsedGibbs(TEXT, 1.4, max_clusters=3, batch_size=64),
-        COUNTS,
-    ),
+    "batches-full": (lambda: CollapsedGibbs(TEXT, 1.4, max_clusters=3, batch_size=64), COUNTS),
     "batches-atoms": (lambda: CollapsedGibbs(ATOM, GAMMA, batch_size=2), SYMBOLS),
     "split-merge": (lambda: SplitMerge(GAUSS, GAMMA, num_moves=4, init="one"), LINE),
     "split-merge-full": (
@@ -117,10 +111,7 @@ KERNELS = {
     "mallows": (lambda: CollapsedGibbs(CENTER, GAMMA), LISTS),
     # the times of the choices are drawn as well
     "weights": (lambda: Cycle([CollapsedGibbs(WEIGHTS, GAMMA), SplitMerge(WEIGHTS, GAMMA)]), LISTS),
-    "weights-full": (
-        lambda: PermutationGibbs(WEIGHTS, 1.2, discount=0.3, max_clusters=3),
-        LISTS,
-    ),
+    "weights-full": (lambda: PermutationGibbs(WEIGHTS, 1.2, discount=0.3, max_clusters=3), LISTS),
     "cycle": (
         lambda: Cycle(
             [

@@ -29,21 +29,11 @@ MALLOWS = {
         dist.Gamma(6.0, 6.0), **PRIOR, assignment="parallel", num_births=0, max_clusters=64
     ),
     "slice-parallel-births": lambda: SliceGibbs(
-        0.7,
-        **PRIOR,
-        assignment="parallel",
-        num_births=2,
-        max_clusters=24,
-        num_marginal_steps=0,
+        0.7, **PRIOR, assignment="parallel", num_births=2, max_clusters=24, num_marginal_steps=0
     ),
     "slice-finite": lambda: SliceGibbs(GAMMA, **PRIOR, num_components=3),
     "slice-finite-parallel": lambda: SliceGibbs(
-        1.5,
-        **PRIOR,
-        num_components=3,
-        assignment="parallel",
-        num_births=0,
-        num_marginal_steps=0,
+        1.5, **PRIOR, num_components=3, assignment="parallel", num_births=0, num_marginal_steps=0
     ),
     "slice-per-stage": lambda: SliceGibbs(
         1.0, concentration_prior=PER_STAGE, max_clusters=6, num_marginal_steps=0

@@ -276,11 +276,7 @@ REFUSED = {
         "'pi' is the likelihood of the rankings",
     ),
     "a site of the occupied": ({"more": of_occupied}, {}, "'latent' depends on 'z'"),
-    "no such site": (
-        {},
-        {"sites": {**SITES, "center": "middle"}},
-        "no site 'middle'",
-    ),
+    "no such site": ({}, {"sites": {**SITES, "center": "middle"}}, "no site 'middle'"),
 }
 
 

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
+from helpers.kernel_tests import rank_of
 from jax import random
 from numpyro import handlers
 from scipy import stats
@@ -75,10 +76,7 @@ def ranks(kernel):
 
         _, (draws, overflow) = jax.lax.scan(keep, state, None, length=DROPPED + KEPT)
         draws = draws[DROPPED:]
-        below, equal = (draws < truth).sum(0), (draws == truth).sum(0)
-        # a draw that equals the truth is below it or above it by lot
-        uniform = random.uniform(key_ties, equal.shape)
-        return below + jnp.floor(uniform * (equal + 1)).astype(int), overflow.any()
+        return rank_of(key_ties, truth, draws), overflow.any()
 
     found, overflow = replicate(random.split(random.key(1), REPLICATES))
     assert not np.any(overflow)
@@ -144,9 +142,7 @@ def test_ranks_of_the_mixture_of_weights():
         names = [*PRIORS, "num_clusters"]
         _, (draws, overflow) = jax.lax.scan(keep, state, None, length=DROPPED + KEPT)
         draws = draws[DROPPED:]
-        below, equal = (draws < truth).sum(0), (draws == truth).sum(0)
-        uniform = random.uniform(key_ties, equal.shape)
-        return below + jnp.floor(uniform * (equal + 1)).astype(int), overflow.any()
+        return rank_of(key_ties, truth, draws), overflow.any()
 
     found, overflow = replicate(random.split(random.key(1), len(truths)), truths, lists)
     assert not np.any(overflow)

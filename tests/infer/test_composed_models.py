@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
+from helpers.kernel_tests import rank_of
 from jax import random
 from numpyro import handlers
 from numpyro.infer import MCMC, NUTS, Gibbs
@@ -68,12 +69,7 @@ def any_lists(number, num_items, length):
 def covariates():
     model = model_of("compose_covariates")["choices"]
     features = np.random.default_rng(0).normal(size=(5, 2)).astype(np.float32)
-    settings = {
-        "features": features,
-        "group": np.arange(24) % 3,
-        "num_groups": 3,
-        "length": 3,
-    }
+    settings = {"features": features, "group": np.arange(24) % 3, "num_groups": 3, "length": 3}
 
     def simulate(key):
         truth = from_prior(model, key, None, **settings)
@@ -183,10 +179,7 @@ def test_intervals_hold_the_truth_at_the_nominal_rate(problem):
         )
         mcmc.run(key_chain, *args, **kwargs)
         draws, truth = quantities(mcmc.get_samples()), quantities(truth)
-        below, equal = (draws < truth).sum(0), (draws == truth).sum(0)
-        # a draw that equals the truth is below it or above it by lot
-        uniform = random.uniform(key_ties, equal.shape)
-        return below + jnp.floor(uniform * (equal + 1)).astype(int)
+        return rank_of(key_ties, truth, draws)
 
     ranks = np.asarray(replicate(random.split(random.key(1), REPLICATES)))
     assert ranks.min() >= 0 and ranks.max() <= KEPT

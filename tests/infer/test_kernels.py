@@ -17,6 +17,7 @@ import pytest
 from helpers.chains import sampled
 from helpers.densities import log_density_at
 from helpers.enumeration import MallowsPosterior, discrepancies
+from helpers.kernel_tests import assert_log_joint_is_the_density, each_of, run_chains
 from helpers.no_warnings import no_warnings
 from helpers.ranking_kernels import (
     COUNTS,
@@ -31,6 +32,7 @@ from helpers.ranking_kernels import (
     sampler,
     table,
 )
+from helpers.refusals import assert_refused
 from jax import random
 from numpyro.diagnostics import split_gelman_rubin
 from numpyro.infer import MCMC
@@ -38,10 +40,7 @@ from scipy import stats
 
 import numpyro_rankings.distributions as rd
 from numpyro_rankings import Rankings, to_inference_data
-from numpyro_rankings.infer import (
-    BetaGibbs,
-    SliceGibbs,
-)
+from numpyro_rankings.infer import BetaGibbs, SliceGibbs
 from numpyro_rankings.infer.base import log_joint_of
 
 
@@ -74,11 +73,7 @@ POSTERIORS = {
 QUICK = ("slice-one-population", "plackett-luce", "plackett-luce-mixture")
 
 
-def each_kernel(names=None):
-    """The kernels named, or the whole registry; all but the quick ones marked slow."""
-    names = KERNELS if names is None else names
-    marks = {name: [] if name in QUICK else [pytest.mark.slow] for name in names}
-    return pytest.mark.parametrize("name", [pytest.param(n, marks=m) for n, m in marks.items()])
+each_kernel, each_mallows = each_of(KERNELS, QUICK), each_of(MALLOWS, QUICK)
 
 
 def size_of(name):
@@ -110,7 +105,7 @@ def fitted(name):
     )
 
 
-@each_kernel(MALLOWS)
+@each_mallows
 def test_posterior_by_enumeration(name):
     log_prior, alpha, num_components, tied = POSTERIORS[name]
     lists = [one for one, count in zip(LISTS, COUNTS, strict=True) for _ in range(count)]
@@ -122,19 +117,12 @@ def test_posterior_by_enumeration(name):
     assert max(found.values()) < 6.0, found
 
 
-@each_kernel()
+@each_kernel
 def test_log_joint_is_the_density_of_the_model(name):
-    mcmc = fitted(name)
-    samples = mcmc.get_samples()
-    potential = mcmc.get_extra_fields()["potential_energy"]
-    np.testing.assert_allclose(samples["log_joint"], -potential, rtol=1e-6)
-    expected = log_density_at(mcmc.sampler.model, table())
-    for draw in np.linspace(0, len(potential) - 1, 4, dtype=int):
-        z = {site: value[draw] for site, value in samples.items()}
-        assert float(z["log_joint"]) == pytest.approx(float(expected(z)), rel=1e-4, abs=1e-3)
+    assert_log_joint_is_the_density(fitted(name), table(), rel=1e-4, abs=1e-3)
 
 
-@each_kernel()
+@each_kernel
 def test_counts_are_rankings_written_out(name):
     """The posterior of a row with a count is that of so many rows: so are log joints."""
     samples, kernel = fitted(name).get_samples(), KERNELS[name]()
@@ -148,7 +136,7 @@ def test_counts_are_rankings_written_out(name):
         assert float(z["log_joint"]) == pytest.approx(found, rel=1e-5, abs=1e-4)
 
 
-@each_kernel(MALLOWS)
+@each_mallows
 def test_draws_are_consistent(name):
     kernel = KERNELS[name]()
     samples = {site: value[::100] for site, value in fitted(name).get_samples().items()}
@@ -186,7 +174,7 @@ def test_draws_are_consistent(name):
     assert np.all((accept >= 0) & (accept <= 1.0 + 1e-6))
 
 
-@each_kernel(["plackett-luce", "plackett-luce-mixture"])
+@pytest.mark.parametrize("name", ["plackett-luce", "plackett-luce-mixture"])
 def test_draws_of_weights_are_consistent(name):
     samples = fitted(name).get_samples()
     total, size = math.prod(size_of(name)), sum(COUNTS)
@@ -291,7 +279,7 @@ def test_resume_is_the_single_long_run(name, capsys, monkeypatch):
         np.testing.assert_array_equal(joined, value, err_msg=site)
 
 
-@each_kernel()
+@each_kernel
 def test_kernels_are_pickled(name):
     mcmc = fitted(name)
     again = pickle.loads(pickle.dumps(mcmc))
@@ -303,7 +291,7 @@ def test_kernels_are_pickled(name):
     assert ("num_clusters" in state.z) == line.startswith(f"{state.z.get('num_clusters')} clusters")
 
 
-@each_kernel()
+@each_kernel
 def test_weights_equal_expansion_in_the_density(name):
     """Also where a kernel groups identical rankings, which it does when they are many."""
     kernel = fitted(name).sampler
@@ -351,8 +339,7 @@ def test_the_search_for_a_start_of_a_mixture_is_traced():
 @pytest.mark.slow
 def test_overflow_is_told():
     kernel = SliceGibbs(50.0, max_clusters=2, num_marginal_steps=0)
-    mcmc = sampler(kernel, "sequential", num_samples=5, num_chains=1)
-    mcmc.run(random.key(6), table())
+    mcmc = run_chains(kernel, table(), seed=6, num_warmup=1, num_samples=5)
     with pytest.warns(UserWarning, match="max_clusters"):
         to_inference_data(mcmc, table(), log_likelihood=False)
     assert np.any(mcmc.get_extra_fields()["overflow"])
@@ -433,18 +420,16 @@ def test_bad_data():
     def run(kernel, *args):
         kernel.init(random.key(0), 0, None, args, {})
 
-    with pytest.raises(ValueError, match="choice sets"):
-        run(SliceGibbs(), subsets)
+    assert_refused(
+        run,
+        ("choice sets", SliceGibbs(), subsets),
+        ("one entry for each of the 3 stages", SliceGibbs(nu=[1.0, 2.0]), table()),
+        ("one entry for each of the 3 stages", BetaGibbs(r=[1.0, 2.0, 1.0, 1.0]), table()),
+        ("each of the 3 stages", SliceGibbs(concentration_prior=dist.Gamma(jnp.ones(2))), table()),
+        ("univariate", SliceGibbs(concentration_prior=dist.Dirichlet(jnp.ones(3))), table()),
+    )
     with pytest.raises(TypeError, match="needs a Rankings"):
         run(SliceGibbs(), jnp.zeros((3, 4), jnp.int32))
-    with pytest.raises(ValueError, match="one entry for each of the 3 stages"):
-        run(SliceGibbs(nu=[1.0, 2.0]), table())
-    with pytest.raises(ValueError, match="one entry for each of the 3 stages"):
-        run(BetaGibbs(r=[1.0, 2.0, 1.0, 1.0]), table())
-    with pytest.raises(ValueError, match="each of the 3 stages"):
-        run(SliceGibbs(concentration_prior=dist.Gamma(jnp.ones(2))), table())
-    with pytest.raises(ValueError, match="univariate"):
-        run(SliceGibbs(concentration_prior=dist.Dirichlet(jnp.ones(3))), table())
 
 
 IN_DOUBLE_PRECISION = """
@@ -494,15 +479,8 @@ def test_random_starts_reach_the_mode():
     center = random.permutation(random.key(7), n).astype(jnp.int32)
     lists = rd.GeneralizedMallows(center, jnp.full(n - 1, 0.3)).sample(random.key(8), (size,))
     kernel = SliceGibbs(num_components=1, init="random")
-    mcmc = MCMC(
-        kernel,
-        num_warmup=100,
-        num_samples=200,
-        num_chains=16,
-        chain_method="vectorized",
-        progress_bar=False,
-    )
-    mcmc.run(random.key(9), Rankings.from_orderings(np.asarray(lists), num_items=n))
+    data = Rankings.from_orderings(np.asarray(lists), num_items=n)
+    mcmc = run_chains(kernel, data, seed=9, num_warmup=100, num_samples=200, num_chains=16)
     samples = mcmc.get_samples(group_by_chain=True)
     powers = [np.unique(chain[:, 0], axis=0, return_counts=True) for chain in samples["center"]]
     modes = np.array([centers[np.argmax(counts)] for centers, counts in powers])

@@ -9,6 +9,7 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 from helpers.enumeration import MallowsPosterior, discrepancies
+from helpers.kernel_tests import each_of
 from helpers.no_warnings import no_warnings
 from jax import random
 from numpyro.infer import MCMC
@@ -248,12 +249,7 @@ UPDATES = {
 }
 
 
-QUICK = ("alpha", "decay scale")
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[] if n in QUICK else [pytest.mark.slow]) for n in UPDATES]
-)
+@each_of(UPDATES, quick=("alpha", "decay scale"))
 def test_scales_have_their_conditional(name):
     """By quadrature: chains that start at draws of the conditional end at such."""
     update, log_likelihood = UPDATES[name]

@@ -9,6 +9,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
+from helpers.lists import mallows_twin
 from numpyro.infer import MCMC, NUTS, Gibbs
 
 import numpyro_rankings.distributions as rd
@@ -171,15 +172,6 @@ def test_profiles_of_a_run_know_the_names_of_its_sites():
         cluster_profiles(mcmc, RANKINGS, sites=SITES)
 
 
-def probability(ordering, center, theta):
-    left, p = list(center), 1.0
-    for stage, item in enumerate(ordering):
-        weights = np.exp(-theta[stage] * np.arange(len(left)))
-        p *= weights[left.index(item)] / weights.sum()
-        left.remove(item)
-    return p
-
-
 @pytest.mark.parametrize("num_components", [None, SLOTS])
 def test_loo_leaves_out_the_label_and_the_outcome_of_a_judge(num_components):
     """The fourth judge is alone in slot 2; slot 1 is empty."""
@@ -194,7 +186,7 @@ def test_loo_leaves_out_the_label_and_the_outcome_of_a_judge(num_components):
         alpha, total = 2.0 * here["mass"], 0.0
         for c in range(SLOTS):
             alone = math.factorial(1) / math.factorial(3)
-            p = probability(LISTS[rows[i]], here["sigma"][c], here["theta"][c])
+            p = mallows_twin(LISTS[rows[i]], here["sigma"][c], here["theta"][c])
             weight = others[c] + alpha / SLOTS
             if num_components is None:
                 weight = others[c] or alpha / np.sum(others == 0)
@@ -207,6 +199,14 @@ def test_loo_leaves_out_the_label_and_the_outcome_of_a_judge(num_components):
 
 def weights_sites(rng, slots, shares=3):
     return rng.dirichlet(np.ones(shares), (CHAINS, DRAWS, slots)).astype(np.float32)
+
+
+def converted(block, model, own, z, named):
+    """Data of a block beside NUTS, whose likelihood is that of draws with the kernel's names."""
+    data = to_inference_data(as_run([(block, own), (NUTS(model), None)], z, RANKINGS), RANKINGS)
+    expected = pointwise_log_likelihood(Draws.of(named, RANKINGS))
+    np.testing.assert_allclose(data["log_likelihood"]["rankings"], expected, rtol=1e-5)
+    return data
 
 
 def test_blocks_of_plackett_luce():
@@ -229,15 +229,11 @@ def test_blocks_of_plackett_luce():
     labels = np.broadcast_to([0, 0, 1, 0, 1], (CHAINS, DRAWS, SIZE)).astype(np.int8)
     mass = rng.gamma(2.0, 1.0, (CHAINS, DRAWS)).astype(np.float32)
     z = {"w": weights_sites(rng, 2), "z": labels, "mass": mass}
-    data = to_inference_data(
-        as_run([(block, ["w", "z"]), (NUTS(model), None)], z, RANKINGS), RANKINGS
-    )
-    assert data["posterior"]["w"].dims == ("chain", "draw", "cluster", "item")
-    assert "top_weights" in data["posterior"]
     named = {"weights": z["w"], "assignments": labels, "alpha": mass, "log_joint": mass}
     named["cluster_sizes"] = (labels[..., None] == np.arange(2)).sum(2).astype(np.int32)
-    expected = pointwise_log_likelihood(Draws.of(named, RANKINGS))
-    np.testing.assert_allclose(data["log_likelihood"]["rankings"], expected, rtol=1e-5)
+    data = converted(block, model, ["w", "z"], z, named)
+    assert data["posterior"]["w"].dims == ("chain", "draw", "cluster", "item")
+    assert "top_weights" in data["posterior"]
 
 
 @pytest.mark.parametrize("sigma", [0.0, 0.5])
@@ -254,9 +250,7 @@ def test_a_block_without_labels(sigma):
         z["total_weight"] = positive
     block = GammaProcessPlackettLuceGibbs(sigma=sigma, model=model)
     own = [name for name in z if name != "alpha"]
-    data = to_inference_data(as_run([(block, own), (NUTS(model), None)], z, RANKINGS), RANKINGS)
-    expected = pointwise_log_likelihood(Draws.of({**z, "log_joint": positive}, RANKINGS))
-    np.testing.assert_allclose(data["log_likelihood"]["rankings"], expected, rtol=1e-5)
+    converted(block, model, own, z, {**z, "log_joint": positive})
 
 
 def test_a_block_of_the_process_of_processes():
@@ -279,16 +273,10 @@ def test_a_block_of_the_process_of_processes():
     }
     block = DPPlackettLuceGibbs(max_clusters=SLOTS, model=model)
     similarity = rng.gamma(2.0, 1.0, lead).astype(np.float32)
-    mcmc = as_run(
-        [(block, list(z)), (NUTS(model), None)], {**z, "similarity": similarity}, RANKINGS
-    )
-    found = to_inference_data(mcmc, RANKINGS)["log_likelihood"]["rankings"]
     scales = {"alpha": np.full(lead, 1.5), "gamma": np.full(lead, 0.8), "phi": 3.0 * similarity}
     named = z | {name: np.float32(x) for name, x in scales.items()} | {"log_joint": similarity}
     named["cluster_sizes"] = (labels[..., None] == np.arange(SLOTS)).sum(2).astype(np.int32)
-    np.testing.assert_allclose(
-        found, pointwise_log_likelihood(Draws.of(named, RANKINGS)), rtol=1e-5
-    )
+    converted(block, model, list(z), {**z, "similarity": similarity}, named)
 
 
 def test_blocks_of_partitions_are_converted():

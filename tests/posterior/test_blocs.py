@@ -21,9 +21,15 @@ from numpyro_rankings.infer.mallows.start import Components as SearchedComponent
 from numpyro_rankings.infer.mallows.start import improve
 from numpyro_rankings.posterior import bloc_levels, bloc_search
 from numpyro_rankings.posterior import blocs as module
-from numpyro_rankings.posterior.bloc_data import BlocData, read_draws
-from numpyro_rankings.posterior.bloc_levels import Arrival, SearchedLevels, agreed, arrival
+from numpyro_rankings.posterior.bloc_levels import (
+    Arrival,
+    BlocData,
+    SearchedLevels,
+    agreed,
+    arrival,
+)
 from numpyro_rankings.posterior.bloc_search import BlocComponents, BlocSearch, Candidates
+from numpyro_rankings.posterior.blocs import read_draws
 from numpyro_rankings.rankings import Rankings
 
 LISTS = [[0, 1, 2, 3], [1], [3, 0], [2, 1, 0, 4, 3], [2, 1, 0, 4], [1, 0, 2]]
@@ -57,6 +63,13 @@ def _fabricated(num_groups=3, shape=(2, 2), seed=0, num_rankings=200, noise=0.0)
         "cluster_sizes": sizes.astype(np.int32),
     }
     return draws, data
+
+
+@pytest.fixture(scope="module")
+def three():
+    """Draws of three groups, the rankings, and the blocs that these are."""
+    draws, data = _fabricated(3)
+    return draws, data.rankings, find_blocs(draws, data.rankings, 3)
 
 
 def _weighted(num_groups=3, shape=(2, 2), seed=0, pool=None, choice_sets=False):
@@ -155,8 +168,12 @@ def test_no_round_decreases_the_objective(weighted):
         parameters = (rng.dirichlet(np.ones(6), 3),)
     else:
         parameters = _orderings(rng, 3, 6), rng.gamma(1.0, 1.0, (3, 5))
-    start = BlocComponents(np.log([0.2, 0.3, 0.5]), parameters)
-    for fit in search.rounds(start):
+    _assert_climbs(search, BlocComponents(np.log([0.2, 0.3, 0.5]), parameters))
+
+
+def _assert_climbs(search, start, **options):
+    """No round decreases the objective."""
+    for fit in search.rounds(start, **options):
         if len(fit.trace) == 40:
             break
     assert np.diff(fit.trace).min() > -1e-6
@@ -172,11 +189,7 @@ def test_no_round_with_many_items_decreases_the_objective(thorough, monkeypatch)
     start = BlocComponents(np.log([0.5, 0.5]), (_orderings(rng, 2, 20), np.full((2, 8), 0.1)))
     if not thorough:
         monkeypatch.setattr(MallowsFit, "_costs", None)
-    for fit in search.rounds(start, thorough=thorough):
-        if len(fit.trace) == 40:
-            break
-    assert np.diff(fit.trace).min() > -1e-6
-    assert fit.trace[-1] > fit.trace[0] + 50
+    _assert_climbs(search, start, thorough=thorough)
 
 
 def test_quick_moves_with_equal_concentrations_are_the_best_ones():
@@ -411,12 +424,11 @@ def test_order_of_clusters_and_chains_does_not_matter():
     np.testing.assert_array_equal(again.level.chains_agree, found.level.chains_agree[::-1])
 
 
-def test_rows_of_any_form_give_the_same_blocs():
-    draws, data = _fabricated(3)
-    found = find_blocs(draws, data.rankings, 3)
-    order = np.argsort(data.rankings.merged()[1], kind="stable")
-    draws["assignments"] = draws["assignments"][..., order]
-    merged = find_blocs(draws, data.rankings.unique(), 3)
+def test_rows_of_any_form_give_the_same_blocs(three):
+    draws, rankings, found = three
+    order = np.argsort(rankings.merged()[1], kind="stable")
+    sorted_draws = {**draws, "assignments": draws["assignments"][..., order]}
+    merged = find_blocs(sorted_draws, rankings.unique(), 3)
     np.testing.assert_array_equal(merged.labels, found.labels[order])
     np.testing.assert_allclose(merged.kept, found.kept, rtol=1e-6)
 
@@ -461,10 +473,16 @@ def test_chains_that_lead_elsewhere_do_not_agree(monkeypatch):
     assert np.isnan(level.chain_kept[3])
 
 
-def test_of_blocs_that_keep_as_much_those_of_most_chains_are_taken():
-    draws, data = _fabricated(3)
-    of_draws = BlocData(read_draws(draws, data.rankings))
-    best = next(of_draws.search.rounds(of_draws.merge(0, 0, 8)[2]))
+@pytest.fixture(scope="module")
+def two(three):
+    """The draws of three groups, and the two blocs into which those of a draw are merged."""
+    draws, rankings, _ = three
+    of_draws = BlocData(read_draws(draws, rankings))
+    return of_draws, next(of_draws.search.rounds(of_draws.merge(0, 0, 8)[2]))
+
+
+def test_of_blocs_that_keep_as_much_those_of_most_chains_are_taken(two):
+    of_draws, best = two
     other = next(of_draws.search.rounds(of_draws.merge(0, 0, 8)[3]))
     labels = np.arange(len(of_draws.counts)) % 2
     elsewhere = Arrival(best.log_likelihood - 0.1, labels, other.components)
@@ -476,23 +494,19 @@ def test_of_blocs_that_keep_as_much_those_of_most_chains_are_taken():
     assert agreed(of_draws, best, [elsewhere] * 2, 1.0) is best  # which keeps 10% less
 
 
-def test_blocs_may_keep_half_a_percent_less_if_most_chains_lead_to_them():
-    draws, data = _fabricated(3)
-    of_draws = BlocData(read_draws(draws, data.rankings))
-    best = next(of_draws.search.rounds(of_draws.merge(0, 0, 8)[2]))
+def test_blocs_may_keep_half_a_percent_less_if_most_chains_lead_to_them(two):
+    of_draws, best = two
     labels = np.arange(len(of_draws.counts)) % 2
     for less, is_best in ((0.45, False), (0.55, True)):
         other = Arrival(best.log_likelihood - less, labels, best.components)
         assert (agreed(of_draws, best, [other, other], 100.0) is best) == is_best
 
 
-def test_blocs_are_the_same_up_to_a_tenth_of_the_largest_distance():
+def test_blocs_are_the_same_up_to_a_tenth_of_the_largest_distance(two):
     """Labels of ever more rows are changed, the rarest first, until the distance is just above."""
-    draws, data = _fabricated(3)
-    of_draws = BlocData(read_draws(draws, data.rankings))
-    fits = [of_draws.best_of_one([of_draws.merge(0, 0, 8)])]
-    fits.append(next(of_draws.search.rounds(of_draws.merge(0, 0, 8)[2])))
-    best, said = fits[1], of_draws.sizes([(0, 0)], fits)
+    of_draws, best = two
+    fits = [of_draws.best_of_one([of_draws.merge(0, 0, 8)]), best]
+    said = of_draws.sizes([(0, 0)], fits)
     labels = best.membership.argmax(1)
     near, distance = labels.copy(), 0.0
     for row in np.argsort(of_draws.counts, kind="stable"):
@@ -597,11 +611,10 @@ def test_blocs_of_a_run_of_the_dirichlet_process_of_weights():
         assert bloc.weights.sum() + bloc.unseen_weight == pytest.approx(1)
 
 
-def test_takes_draws_of_one_chain():
-    draws, data = _fabricated(3)
-    found = find_blocs(draws, data.rankings, 3)
+def test_takes_draws_of_one_chain(three):
+    draws, rankings, found = three
     flat = {name: x.reshape(4, *x.shape[2:]) for name, x in draws.items()}
-    single = find_blocs(flat, data.rankings, 3)
+    single = find_blocs(flat, rankings, 3)
     assert single.level.chains_agree.shape == (1,)
     np.testing.assert_array_equal(single.labels, found.labels)
 
@@ -675,14 +688,13 @@ def test_bad_draws_are_refused_in_one_line():
         find_blocs(draws, Rankings.from_orderings(first, num_items=5))
 
 
-def test_empty_slots_may_hold_anything():
-    draws, data = _fabricated(3)
-    expected = find_blocs(draws, data.rankings, 3)
+def test_empty_slots_may_hold_anything(three):
+    draws, rankings, expected = three
     empty = draws["cluster_sizes"] == 0
     assert empty.any()
     other = {name: draws[name].copy() for name in ("center", "concentration")}
     other["center"][empty], other["concentration"][empty] = -1, np.nan
-    found = find_blocs({**draws, **other}, data.rankings, 3)
+    found = find_blocs({**draws, **other}, rankings, 3)
     np.testing.assert_array_equal(found.labels, expected.labels)
     np.testing.assert_array_equal(found.kept, expected.kept)
 

@@ -19,7 +19,7 @@ from helpers.fabricated import (
     fabricated_pool_mcmc,
     fabricated_weights_mcmc,
 )
-from helpers.lists import log_prob_twin
+from helpers.lists import log_prob_twin, mallows_twin
 from helpers.no_warnings import no_warnings
 from numpyro.infer import MCMC
 
@@ -48,6 +48,7 @@ from numpyro_rankings.rankings import Rankings
 NAMES = ["Ann", "Bob", "Cid", "Dee"]
 LISTS = [[0, 1, 2, 3], [0, 1], [3, 2, 1], [3], [1, 0, 2]]
 CHAINS, DRAWS = 2, 30
+GAMMA = dist.Gamma(1.0, 1.0)
 
 
 @pytest.fixture(scope="module")
@@ -62,16 +63,14 @@ REAL = pytest.param(True, marks=pytest.mark.slow)  # runs that take long to comp
 def fitted(rankings, request):
     if not request.param:
         return fabricated_mcmc(rankings, num_slots=12, chains=CHAINS, draws=DRAWS)
-    mcmc = MCMC(
-        SliceGibbs(alpha=dist.Gamma(1.0, 1.0), max_clusters=12, num_marginal_steps=0),
-        num_warmup=10,
-        num_samples=2 * DRAWS,
-        num_chains=CHAINS,
-        chain_method="vectorized",
-        thinning=2,
-        progress_bar=False,
-    )
-    mcmc.run(jax.random.key(0), rankings)
+    kernel = SliceGibbs(alpha=GAMMA, max_clusters=12, num_marginal_steps=0)
+    return _run(kernel, rankings, num_samples=2 * DRAWS, thinning=2)
+
+
+def _run(kernel, *args, **settings):
+    settings = {"num_samples": DRAWS, "chain_method": "vectorized", **settings}
+    mcmc = MCMC(kernel, num_warmup=10, num_chains=CHAINS, progress_bar=False, **settings)
+    mcmc.run(jax.random.key(0), *args)
     return mcmc
 
 
@@ -120,15 +119,6 @@ def test_label_free_quantities(data, fitted, rankings):
     assert data.attrs["numpyro_rankings_version"] == numpyro_rankings.__version__
 
 
-def _mallows(ordering, center, theta, n):
-    left, probability = list(center), 1.0
-    for stage, item in enumerate(ordering[: len(theta)]):
-        weights = np.exp(-theta[stage] * np.arange(n - stage))
-        probability *= weights[left.index(item)] / weights.sum()
-        left.remove(item)
-    return probability
-
-
 @pytest.mark.parametrize("num_components", [None, 3])
 def test_pointwise_log_likelihood_against_a_numpy_twin(num_components):
     rng = np.random.default_rng(1)
@@ -157,7 +147,7 @@ def test_pointwise_log_likelihood_against_a_numpy_twin(num_components):
         for c in range(slots):
             weight = others[c] + (0 if num_components is None else alpha / slots)
             center, theta = samples["center"][0, d, c], samples["concentration"][0, d, c]
-            total += weight * (_mallows(ordering, center, theta, 4) if others[c] else alone)
+            total += weight * (mallows_twin(ordering, center, theta) if others[c] else alone)
         total += alpha * alone if num_components is None else 0
         assert got[0, d, i] == pytest.approx(np.log(total / (6 + alpha)), abs=1e-5)
 
@@ -405,13 +395,18 @@ def test_chains_stuck_apart_and_single_chains_are_named(data, rankings):
     assert verdict(alone).level != "good"
 
 
-def test_overflow_warns_and_names_the_argument(rankings):
-    mcmc = fabricated_mcmc(rankings, overflow=0.2)
+@pytest.mark.parametrize("of_points", [False, True])
+def test_overflow_warns_and_names_the_argument(rankings, of_points):
+    mcmc, given = fabricated_mcmc(rankings, overflow=0.2), [rankings]
+    if of_points:
+        mcmc, given = fabricated_partition_mcmc([0, 0, 0, 1, 1, 1], overflow=0.2), []
     with pytest.warns(UserWarning, match="raise max_clusters"):
-        data = to_inference_data(mcmc, rankings)
+        data = to_inference_data(mcmc, *given)
     judged = verdict(data)
     assert judged.level == "bad"
     assert any("max_clusters" in reason for reason in judged.reasons)
+    if of_points:
+        assert data["posterior"]["point"].values.tolist() == list(range(6))
 
 
 def test_importing_the_package_loads_neither_arviz_nor_matplotlib_nor_jinja():
@@ -475,26 +470,16 @@ def weighted(request):
     rankings = Rankings.from_orderings(
         [[0, 1, 3], [3, 1], [4]], num_items=5, items=items, counts=[6, 4, 5]
     )
-    kernel = PlackettLuceGibbs(num_components=4, alpha=dist.Gamma(1.0, 1.0), num_marginal_steps=0)
     if request.param == "fabricated":
         mcmc = fabricated_weights_mcmc(rankings, num_components=4, chains=CHAINS, draws=DRAWS)
-        return mcmc, rankings, to_inference_data(mcmc, rankings)
-    if request.param == "fabricated pool":
+    elif request.param == "fabricated pool":
         mcmc = fabricated_pool_mcmc(rankings, chains=CHAINS, draws=DRAWS)
-        return mcmc, rankings, to_inference_data(mcmc, rankings)
-    if request.param == "gamma-process":
-        kernel = GammaProcessPlackettLuceGibbs(dist.Gamma(1.0, 1.0))
-    mcmc = MCMC(
-        kernel,
-        num_warmup=10,
-        num_samples=DRAWS,
-        num_chains=CHAINS,
-        chain_method="vectorized",
-        progress_bar=False,
-    )
-    mcmc.run(jax.random.key(0), rankings)
-    data = to_inference_data(mcmc, rankings)
-    return mcmc, rankings, data
+    elif request.param == "gamma-process":
+        mcmc = _run(GammaProcessPlackettLuceGibbs(GAMMA), rankings)
+    else:
+        kernel = PlackettLuceGibbs(num_components=4, alpha=GAMMA, num_marginal_steps=0)
+        mcmc = _run(kernel, rankings)
+    return mcmc, rankings, to_inference_data(mcmc, rankings)
 
 
 def test_weights_by_name_and_free_of_labels(weighted, tmp_path):
@@ -558,20 +543,7 @@ def test_log_likelihood_of_weights(weighted):
 
 POINTS = np.array([[-2.0], [-2.2], [-1.8], [2.0], [2.1], [1.9]])
 APART = np.abs(np.arange(6.0)[:, None] - np.arange(6.0))
-GAUSS, GAMMA = GaussianMean(2.0, 0.5), dist.Gamma(1.0, 1.0)
-
-
-def _run(kernel, *args):
-    mcmc = MCMC(
-        kernel,
-        num_warmup=10,
-        num_samples=DRAWS,
-        num_chains=CHAINS,
-        chain_method="vectorized",
-        progress_bar=False,
-    )
-    mcmc.run(jax.random.key(0), *args)
-    return mcmc
+GAUSS = GaussianMean(2.0, 0.5)
 
 
 @pytest.fixture(
@@ -663,10 +635,3 @@ def test_what_partitions_do_not_have_is_refused(partitioned, fitted, rankings):
         to_inference_data(fitted, [[0, 1]])
     with pytest.raises(TypeError, match=r"to_inference_data\(mcmc, …\) returns, got MCMC"):
         diagnostics_table(fitted)
-
-
-def test_overflow_of_partitions_names_the_argument():
-    mcmc = fabricated_partition_mcmc([0, 0, 0, 1, 1, 1], overflow=0.2)
-    with pytest.warns(UserWarning, match="raise max_clusters"):
-        data = to_inference_data(mcmc)
-    assert data["posterior"]["point"].values.tolist() == list(range(6))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers.enumeration import partitions
+from helpers.enumeration import binder_loss, partitions
 
 import numpyro_rankings.posterior.point_estimates as point_estimates
 from numpyro_rankings.posterior.partitions import (
@@ -21,14 +21,7 @@ from numpyro_rankings.posterior.point_estimates import (
 EVERY = np.array(list(partitions(6)))
 
 
-def binder(a, b):
-    """Share of the pairs that one joins and the other parts."""
-    upper = np.triu_indices(len(a), 1)
-    together = [np.equal.outer(x, x)[upper] for x in map(np.asarray, (a, b))]
-    return np.mean(together[0] != together[1])
-
-
-LOSSES = {"vi": variation_of_information, "binder": binder}
+LOSSES = {"vi": variation_of_information, "binder": binder_loss}
 
 
 def losses_of_all_pairs(loss, partitions):
@@ -222,7 +215,7 @@ def test_reference_partition_has_no_cluster_that_is_in_no_draw():
     labels = np.repeat([0, 1, 2], [4, 6, 10])
     assert not np.any(match_clusters(draws, labels) == 0)
     f = point_estimates._terms("vi", 20)
-    merged = point_estimates._of_found_clusters(labels, draws, f)
+    merged = point_estimates._merge_unmatched(labels, draws, f)
     np.testing.assert_array_equal(merged, np.repeat([0, 1], 10))
 
 

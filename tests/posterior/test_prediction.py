@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
+from helpers.enumeration import partitions
 from helpers.exact_partitions import components, log_marginals
 from jax import jit, lax, random
 from numpyro.infer import MCMC
@@ -22,7 +23,6 @@ from numpyro_rankings.components.family import Augmented, AugmentedFamily
 from numpyro_rankings.infer import CollapsedGibbs, DDCRPGibbs
 from numpyro_rankings.links.decays import exponential_decay, window_decay
 from numpyro_rankings.links.distances import SparseDistances
-from numpyro_rankings.posterior.partitions import canonical_labels
 from numpyro_rankings.posterior.prediction import _by_draw
 
 GAUSS, TEXT = GaussianMean(1.5, 0.6), DirichletMultinomial(0.7)
@@ -32,11 +32,6 @@ TIMES = np.array([0.0, 0.4, 1.3, 2.1])
 GENERAL = np.abs(TIMES[:, None] - TIMES)
 SEQUENTIAL = np.where(np.arange(4)[:, None] > np.arange(4), GENERAL, np.inf)
 ALPHA = 0.8
-
-
-def partitions(size):
-    every = itertools.product(range(size), repeat=size)
-    return sorted({tuple(canonical_labels(np.array(z)).tolist()) for z in every})
 
 
 def log_likelihood(scores, labels, known):
@@ -67,7 +62,7 @@ def test_restaurant(discount):
     }
     expected = np.logaddexp.reduce(evidence[4]) - np.logaddexp.reduce(evidence[3])
     kernel = CollapsedGibbs(GAUSS, ALPHA, discount=discount, max_clusters=5)
-    found = _by_draw(kernel, draws_of(partitions(3)), LINE[:3], LINE[3:], None)
+    found = _by_draw(kernel, draws_of(list(partitions(3))), LINE[:3], LINE[3:], None)
     total = np.logaddexp.reduce(found[:, 0] + np.array(evidence[3])) - np.logaddexp.reduce(
         evidence[3]
     )
@@ -250,45 +245,33 @@ def test_a_family_of_ones_own_with_auxiliary_variables():
 def test_bad_input():
     kernel = CollapsedGibbs(GAUSS, max_clusters=5)
     samples = {"assignments": np.array([[0, 0, 1]]), "alpha": np.array([1.0])}
-    with pytest.raises(ValueError, match="draws are of 3 points, and 4 are given"):
-        log_predictive_of_points(kernel, samples, LINE, LINE)
-    with pytest.raises(ValueError, match="not finite"):
-        log_predictive_of_points(kernel, samples, LINE[:3], [[np.nan]])
-    with pytest.raises(ValueError, match="distances are for DDCRPGibbs"):
-        log_predictive_of_points(kernel, samples, LINE[:3], LINE[3:], GENERAL[3:, :3])
-    for wrong in ({"assignments": samples["assignments"]}, None, {}):
-        with pytest.raises(ValueError, match="samples must be those of the kernel"):
-            log_predictive_of_points(kernel, wrong, LINE[:3], LINE[3:])
-    with pytest.raises(ValueError, match="labels from 0"):
-        wrong = samples | {"assignments": np.array([[0, 0, -1]])}
-        log_predictive_of_points(kernel, wrong, LINE[:3], LINE[3:])
-    with pytest.raises(ValueError, match="alpha must be positive"):
-        log_predictive_of_points(
-            kernel, samples | {"alpha": np.array([np.nan])}, LINE[:3], LINE[3:]
-        )
-    with pytest.raises(ValueError, match="those of DDCRPGibbs"):
-        log_predictive_of_points(
-            kernel, samples | {"links": samples["assignments"]}, LINE[:3], LINE[3:]
-        )
-    with pytest.raises(ValueError, match="differ in their dimension"):
-        log_predictive_of_points(kernel, samples, LINE[:3], [[0.1, 0.2]])
-    with pytest.raises(ValueError, match="differ in their dimension"):
-        log_predictive_of_points(CollapsedGibbs(TEXT), samples, COUNTS[:3], [[3]])
-    with pytest.raises(ValueError, match="the kernel is a block"):
-        block = CollapsedGibbs(GAUSS, model=lambda x: None)
-        log_predictive_of_points(block, samples, LINE[:3], LINE[3:])
-    links = DDCRPGibbs(GAUSS, 1.0, exponential_decay(1.0))
-    with pytest.raises(ValueError, match="with assignments, alpha, links"):
-        log_predictive_of_points(links, samples, LINE[:3], LINE[3:])
-    samples["links"] = samples["assignments"]
-    with pytest.raises(ValueError, match=r"array \(1, 3\), got shape \(1, 4\)"):
-        log_predictive_of_points(links, samples, LINE[:3], LINE[3:], GENERAL[3:])
-    with pytest.raises(ValueError, match="distances from new points to the fitted ones are needed"):
-        log_predictive_of_points(links, samples, LINE[:3], LINE[3:])
-    with pytest.raises(ValueError, match="draws are of 3 points, and 4 are given"):
-        log_predictive_of_points(links, samples, LINE[:2], LINE[2:])
-    with pytest.raises(ValueError, match="must be a kernel of partitions"):
-        log_predictive_of_points(GAUSS, samples, LINE[:3], LINE[3:])
+    block, links = (
+        CollapsedGibbs(GAUSS, model=lambda x: None),
+        DDCRPGibbs(GAUSS, 1.0, exponential_decay(1.0)),
+    )
+    labels = samples["assignments"]
+    linked, three, last = samples | {"links": labels}, LINE[:3], LINE[3:]
+    for message, *arguments in (
+        ("draws are of 3 points, and 4 are given", kernel, samples, LINE, LINE),
+        ("not finite", kernel, samples, three, [[np.nan]]),
+        ("distances are for DDCRPGibbs", kernel, samples, three, last, GENERAL[3:, :3]),
+        ("samples must be those of the kernel", kernel, {"assignments": labels}, three, last),
+        ("samples must be those of the kernel", kernel, None, three, last),
+        ("samples must be those of the kernel", kernel, {}, three, last),
+        ("labels from 0", kernel, samples | {"assignments": labels - 1}, three, last),
+        ("alpha must be positive", kernel, samples | {"alpha": [np.nan]}, three, last),
+        ("those of DDCRPGibbs", kernel, linked, three, last),
+        ("differ in their dimension", kernel, samples, three, [[0.1, 0.2]]),
+        ("differ in their dimension", CollapsedGibbs(TEXT), samples, COUNTS[:3], [[3]]),
+        ("the kernel is a block", block, samples, three, last),
+        ("with assignments, alpha, links", links, samples, three, last),
+        (r"array \(1, 3\), got shape \(1, 4\)", links, linked, three, last, GENERAL[3:]),
+        ("distances from new points to the fitted ones are needed", links, linked, three, last),
+        ("draws are of 3 points, and 4 are given", links, linked, LINE[:2], LINE[2:]),
+        ("must be a kernel of partitions", GAUSS, linked, three, last),
+    ):
+        with pytest.raises(ValueError, match=message):
+            log_predictive_of_points(*arguments)
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from helpers.exact_partitions import log_marginals
+from helpers.lists import mallows_twin
 from jax import jit, lax, random
 from numpyro.infer import MCMC
 
@@ -32,13 +33,8 @@ def test_centers_and_concentrations():
     weights = np.ones((6, 2))
     for c, center in enumerate(centers):
         for g, (theta, prob) in enumerate([(0.5, 0.3), (1.5, 0.7)]):
-            weights[c, g] = prob
-            for ordering in LISTS[:3]:
-                left = list(center)
-                for item in ordering:
-                    stage = np.exp(-theta * np.arange(len(left)))
-                    weights[c, g] *= stage[left.index(item)] / stage.sum()
-                    left.remove(item)
+            likelihoods = [mallows_twin(x, center, [theta] * 3) for x in LISTS[:3]]
+            weights[c, g] = prob * np.prod(likelihoods)
     weights /= weights.sum()
     ranks = np.argsort(centers, axis=1) + 1
     np.testing.assert_allclose(first.rank_mean, weights.sum(1) @ ranks, atol=0.05)

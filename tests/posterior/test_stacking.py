@@ -14,8 +14,8 @@ from numpyro_rankings.cli.session import Sampled
 from numpyro_rankings.infer import SliceGibbs
 from numpyro_rankings.posterior.stacking import (
     _stacking_weights,
-    draw_by_weight,
     leave_one_out,
+    posterior_by_weight,
     stack_fitted_chains,
 )
 
@@ -98,11 +98,13 @@ def test_bad_data():
 
 
 def test_draws_by_weight():
-    samples = {"x": np.arange(30).reshape(3, 10), "y": np.arange(60).reshape(3, 10, 2)}
-    drawn = draw_by_weight(samples, np.array([0.7, 0.0, 0.3]))
-    assert drawn["x"].shape == (10,) and drawn["y"].shape == (10, 2)
-    np.testing.assert_array_equal(drawn["x"] // 10, [0] * 7 + [2] * 3)
-    np.testing.assert_array_equal(drawn["y"][:, 0], 2 * drawn["x"])
+    samples = {"x": (("chain", "draw"), np.arange(30).reshape(3, 10))}
+    samples["y"] = (("chain", "draw", "n"), np.arange(60).reshape(3, 10, 2))
+    weighted = xr.Dataset(samples, attrs={"stacking_weights": [0.7, 0.0, 0.3]})
+    drawn = posterior_by_weight(weighted)
+    assert drawn["x"].shape == (1, 10) and drawn["y"].shape == (1, 10, 2)
+    np.testing.assert_array_equal(drawn["x"][0] // 10, [0] * 7 + [2] * 3)
+    np.testing.assert_array_equal(drawn["y"][..., 0], 2 * drawn["x"])
 
 
 def test_a_report_of_chains_that_disagree(tmp_path, monkeypatch, capsys):

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 from helpers.fabricated import fabricated_mcmc
+from helpers.lists import mallows_twin
 
 from numpyro_rankings.families import mallows
 from numpyro_rankings.ops.orderings import (
@@ -88,16 +89,6 @@ def _samples(rng, num_draws, n, num_stages, labels, num_slots=4):
     }
 
 
-def _mallows(ordering, center, theta, n):
-    """Probability of a top-t list, stage by stage as the model is told."""
-    left, probability = list(center), 1.0
-    for stage, item in enumerate(ordering[: len(theta)]):
-        weights = np.exp(-theta[stage] * np.arange(n - stage))
-        probability *= weights[left.index(item)] / weights.sum()
-        left.remove(item)
-    return probability
-
-
 @pytest.mark.parametrize("num_components", [None, 4, 1])
 def test_log_predictive_density_against_a_numpy_twin(num_components):
     rng = np.random.default_rng(2)
@@ -113,7 +104,7 @@ def test_log_predictive_density_against_a_numpy_twin(num_components):
         alone = math.factorial(n - len(ordering)) / math.factorial(n)
         for c in range(slots):
             weight = sizes[c] + (0 if num_components is None else alpha / slots)
-            seen = _mallows(ordering, samples["center"][d, c], samples["concentration"][d, c], n)
+            seen = mallows_twin(ordering, samples["center"][d, c], samples["concentration"][d, c])
             density[d, i] += weight * (seen if sizes[c] else alone)
         if num_components is None:
             density[d, i] += alpha * alone

@@ -1,4 +1,4 @@
-"""A likelihood that the package does not have, in one file: its profiles, tables and page.
+"""A likelihood that the package does not have, in one file: fit, tables, page and comparison.
 
 It is a Mallows model with Spearman's distance, for full lists of a few items.
 """
@@ -8,6 +8,7 @@ import functools
 import itertools
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import jax
@@ -19,16 +20,22 @@ import pytest
 from helpers.fabricated import as_run
 
 from numpyro_rankings import Rankings, cluster_profiles
+from numpyro_rankings.cli.models import MODELS, FitModel, mixture_in_words
+from numpyro_rankings.cli.program import main
 from numpyro_rankings.cli.tables import columns_of_rankings, write_clusters
+from numpyro_rankings.distributions import FiniteDirichletPartition, GeneralizedMallows
 from numpyro_rankings.families import CenterProfile, RankingFamily, base, register_family
 from numpyro_rankings.families.base import columns_with_interval, interval_of
-from numpyro_rankings.infer.base import GibbsKernel
+from numpyro_rankings.infer.base import GibbsKernel, GibbsState, find_rankings
+from numpyro_rankings.infer.mixture.labels import canonical_order
 from numpyro_rankings.posterior.predictive_checks import posterior_predictive_checks
-from numpyro_rankings.report import findings_of, write_report
+from numpyro_rankings.report import comparison, findings_of, write_report
+from numpyro_rankings.report.comparison import default_models
 
 ITEMS = ("Ann", "Bob", "Cid", "Dee")
 ALL_LISTS = np.array(list(itertools.permutations(range(4))))
 NUM_COMPONENTS = 3
+ALPHA = 1.0
 
 
 class Spearman(RankingFamily):
@@ -38,6 +45,7 @@ class Spearman(RankingFamily):
     parameters = ("center", "precision")
     title = "Spearman"
     axes: ClassVar = {"center": ("place",)}
+    partitions: ClassVar = ("components",)
 
     def log_rows(self, draw, orderings, offered):
         center, precision = draw["center"], draw["precision"]
@@ -52,7 +60,7 @@ class Spearman(RankingFamily):
 
 def distances(center, lists):
     """Squared distances of the ranks, (C, lists)."""
-    apart = jnp.argsort(center)[:, None] - jnp.argsort(jnp.asarray(lists))
+    apart = jnp.argsort(center)[..., None, :] - jnp.argsort(jnp.asarray(lists))
     return jnp.sum(apart**2, axis=-1)
 
 
@@ -79,26 +87,115 @@ class TalkativeSpearman(Spearman):
 
 
 class SpearmanGibbs(GibbsKernel):
-    """A kernel whose draws are made below."""
+    """Labels given shares, shares, centers among all lists, precisions by Metropolis steps.
 
-    num_components = NUM_COMPONENTS
+    The prior of a center is uniform, and that of a precision exponential.
+    """
 
-    def __init__(self):
-        super().__init__(model)
+    _is_block = False
+
+    def __init__(self, num_components=NUM_COMPONENTS):
+        super().__init__(functools.partial(model, num_components=num_components))
+        self._num_components = num_components
+
+    @property
+    def ranking_family(self):
+        return next(one for one in base._families if one.name == "spearman")
+
+    @property
+    def num_components(self):
+        return self._num_components
+
+    @property
+    def sites(self):
+        return {name: name for name in ("assignments", "center", "precision")}
+
+    def read_prior(self, z, args, kwargs):
+        return {"alpha": z["alpha"], "num_components": self._num_components}, None
 
     def _init(self, rng_key, init_params, args, kwargs):
-        raise NotImplementedError
+        number, rankings = self._num_components, find_rankings(args, kwargs)
+        key_labels, rng_key = jax.random.split(rng_key)
+        labels = jax.random.randint(key_labels, rankings.row_index.shape, 0, number)
+        center = jnp.tile(jnp.arange(4), (number, 1))
+        return self._state(rankings, labels, center, jnp.full(number, 0.1), rng_key)
 
     def _sweep(self, state, args, kwargs):
-        raise NotImplementedError
+        rankings, z = find_rankings(args, kwargs), state.z
+        rng_key, *keys = jax.random.split(state.rng_key, 6)
+        number, precision = self._num_components, z["precision"]
+        shares = jax.random.dirichlet(keys[0], z["cluster_sizes"] + ALPHA / number)
+        lists = jnp.asarray(rankings.orderings)[rankings.row_index]
+        log_p = self.ranking_family.log_rows(z, lists, None) + jnp.log(shares)[:, None]
+        labels = jax.random.categorical(keys[1], log_p, axis=0)
+        members = jax.nn.one_hot(labels, number)
+        of_centers = distances(ALL_LISTS, lists) @ members  # (24, K)
+        place = jax.random.categorical(keys[2], -precision * of_centers, axis=0)
+        center = jnp.asarray(ALL_LISTS)[place]
+        proposal = precision * jnp.exp(0.5 * jax.random.normal(keys[3], (number,)))
+        old, new = (self._log_posterior(lists, members, center, x) for x in (precision, proposal))
+        accepted = jnp.log(jax.random.uniform(keys[4], (number,))) < new - old
+        precision = jnp.where(accepted, proposal, precision)
+        return self._state(rankings, labels, center, precision, rng_key)
+
+    def _log_posterior(self, lists, members, center, precision):
+        """Of the logarithms of the precisions, (K,)."""
+        draw = {"center": center, "precision": precision}
+        log_likelihood = (self.ranking_family.log_rows(draw, lists, None) * members.T).sum(1)
+        return log_likelihood - precision + jnp.log(precision)
+
+    def _state(self, rankings, labels, center, precision, rng_key):
+        number = self._num_components
+        labels, order = canonical_order(labels, number)
+        center, precision = center[order].astype(jnp.int32), precision[order]
+        lists = jnp.asarray(rankings.orderings)[rankings.row_index]
+        members = jax.nn.one_hot(labels, number)
+        sizes = members.sum(0).astype(jnp.int32)
+        log_joint = jnp.sum(self._log_posterior(lists, members, center, precision))
+        log_joint += FiniteDirichletPartition(ALPHA, number, len(lists)).log_prob(labels)
+        z = {
+            "assignments": labels.astype(jnp.int8),
+            "center": center,
+            "precision": precision,
+            "cluster_sizes": sizes,
+            "num_clusters": jnp.sum(sizes > 0),
+            "alpha": jnp.array(ALPHA),
+            "log_joint": log_joint,
+        }
+        return GibbsState(z, -log_joint, jnp.ones(()), jnp.array(False), rng_key)
 
     def _potential(self, state, args, kwargs):
-        raise NotImplementedError
+        return -state.z["log_joint"]
 
 
-def model(rankings):
-    anything = dist.ImproperUniform(dist.constraints.real, (), rankings.orderings.shape)
-    numpyro.sample("rankings", anything, obs=rankings.orderings)
+class SpearmanModel(FitModel):
+    """The model of the command."""
+
+    name = "spearman"
+    about = "consensus orders (squared distances of ranks)"
+    defaults: ClassVar = {"components": 2, "alpha": ALPHA}
+
+    @property
+    def family(self):
+        return SpearmanGibbs().ranking_family
+
+    def kernel(self, options):
+        return SpearmanGibbs(options.components)
+
+    def in_words(self, options):
+        return f"Mallows model of squared distances, {mixture_in_words(options)}"
+
+
+def model(rankings, num_components):
+    """The priors, and some density of the rankings, which the kernel does not ask for."""
+    number = rankings.row_index.shape[0]
+    numpyro.sample("assignments", FiniteDirichletPartition(ALPHA, num_components, number))
+    with numpyro.plate("component", num_components):
+        numpyro.sample("center", GeneralizedMallows(jnp.arange(4), jnp.zeros(3)))
+        numpyro.sample("precision", dist.Exponential(1.0))
+    lists = rankings.orderings[rankings.row_index]
+    anything = dist.ImproperUniform(dist.constraints.real, (), lists.shape)
+    numpyro.sample("rankings", anything, obs=lists)
 
 
 @pytest.fixture(params=[Spearman, TalkativeSpearman])
@@ -176,3 +273,64 @@ def test_page(mcmc, rankings, tmp_path):
     assert "How certain each order is" in page and "Do the chains agree" in page
     assert "How sharp each choice is" not in page and "What each item weighs" not in page
     assert "nan" not in re.sub('<style>.*?</style>|data:[^"]*', "", page, flags=re.S).lower()
+
+
+def simulated(rng, number):
+    """Lists of two groups, of opposite orders, (number, 4), and the group of each."""
+    spearman = Spearman()
+    draw = {"center": jnp.array([[0, 1, 2, 3], [3, 2, 1, 0]]), "precision": jnp.array([0.4, 0.2])}
+    labels = jnp.arange(number) % 2
+    lists = spearman.replicate(jax.random.key(rng), draw, labels, None, 4)
+    return np.asarray(lists), np.asarray(labels)
+
+
+@pytest.fixture
+def known(monkeypatch):
+    """The family, registered for the command and for comparisons too."""
+    monkeypatch.setattr(base, "_families", list(base._families))
+    family = Spearman()
+    register_family(family)
+    monkeypatch.setitem(MODELS, "spearman", SpearmanModel())
+    monkeypatch.setattr(comparison, "_compared", dict(comparison._compared))
+    comparison.compare_by_default(family, SpearmanGibbs)
+    return family
+
+
+def test_fit(known, tmp_path, monkeypatch, capsys):
+    """The command fits it, and finds the groups that were simulated."""
+    monkeypatch.chdir(tmp_path)
+    lists, groups = simulated(0, 200)
+    lines = [",".join(ITEMS[i] for i in row) for row in lists]
+    Path("lists.csv").write_text("1,2,3,4\n" + "\n".join(lines) + "\n")
+    length = ["--warmup", "50", "--draws", "100", "--chains", "2", "--no-progress"]
+    table = ["lists.csv", "--layout", "orders"]
+    assert main(["fit", *table, "--model", "spearman", *length, "--out", "out"]) == 0
+    printed = capsys.readouterr().out
+    assert "2 groups" in printed and "Ann" in printed
+    page = Path("out/report.html").read_text(encoding="utf-8")
+    assert "Mallows model of squared distances, 2-component mixture" in page
+    with open("out/assignments.csv", encoding="utf-8") as stream:
+        assigned = np.array([int(row["cluster"]) for row in csv.DictReader(stream)]) - 1
+    agreement = np.mean(assigned == groups)
+    assert max(agreement, 1 - agreement) > 0.85
+    with open("out/clusters.csv", encoding="utf-8") as stream:
+        orders = {row["consensus"] for row in csv.DictReader(stream)}
+    assert orders == {"Ann > Bob > Cid > Dee", "Dee > Cid > Bob > Ann"}
+    assert main(["fit", *table, "--model", "spearman", "--nu", "2", "--out", "new"]) == 2
+    assert "--nu goes with --model mallows" in capsys.readouterr().err
+
+
+def test_compare(known):
+    """It is compared with the others, and two groups predict better than one."""
+    lists, _ = simulated(1, 120)
+    rankings = Rankings.from_orderings(lists, num_items=4, items=ITEMS)
+    models = default_models(rankings, [1, 2])
+    assert len(models) == 7
+    named = {name: kernel for name, kernel in models.items() if name.startswith("Spearman")}
+    assert list(named) == ["Spearman (1 group)", "Spearman (2 groups)"]
+    result = comparison.compare(rankings, named, num_chains=2, rhat=1.1, ess=50, minutes=5)
+    assert (
+        result.table.index[0] == "Spearman (2 groups)" and result.simplest == "Spearman (2 groups)"
+    )
+    assert result.table["elpd_diff"].iloc[1] < -10
+    assert result.table["pairs_outside"].iloc[0] < 0.5

@@ -1,6 +1,6 @@
 """Masked entries are missing or refused, never the numbers below the mask.
 
-Those of rankings are tested in ``test_rankings.py`` and ``test_data_frames.py``.
+Those of rankings are tested in ``test_rankings.py`` and ``readers/test_data_frames.py``.
 """
 
 import jax

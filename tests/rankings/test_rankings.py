@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.readers import refusal
 
 from numpyro_rankings.datasets import simulate_plackett_luce
 from numpyro_rankings.rankings import Rankings, RankingsError
@@ -181,28 +182,19 @@ ARGUMENTS = {
 }
 
 
-def _check_message(error, fragments):
-    message = str(error.value)
-    assert "\n" not in message
-    for fragment in fragments:
-        assert fragment in message
-
-
 @pytest.mark.parametrize("name", list(LISTS))
 def test_bad_orderings(name):
     orderings, fragments = LISTS[name]
-    with pytest.raises(RankingsError) as error:
+    with refusal(*fragments):
         Rankings.from_orderings(orderings, 4, NAMES)
-    _check_message(error, fragments)
 
 
 @pytest.mark.parametrize("name", list(ARGUMENTS))
 def test_bad_arguments(name):
     changes, fragments = ARGUMENTS[name]
-    with pytest.raises(ValueError) as error:
+    with refusal(*fragments):
         small(**changes)
-    assert isinstance(error.value, RankingsError)
-    _check_message(error, fragments)
+    assert issubclass(RankingsError, ValueError)
 
 
 # -- ranks and data frames ---------------------------------------------------------------------
@@ -253,9 +245,8 @@ RANKS = {
 @pytest.mark.parametrize("name", list(RANKS))
 def test_bad_ranks(name):
     ranks, fragments = RANKS[name]
-    with pytest.raises(RankingsError) as error:
+    with refusal(*fragments):
         Rankings.from_ranks(ranks, NAMES[:3])
-    _check_message(error, fragments)
 
 
 # -- views -------------------------------------------------------------------------------------
@@ -413,8 +404,8 @@ def test_ranks_of_a_data_frame():
         with pytest.raises(RankingsError, match="unranked"):
             Rankings.from_ranks(frame, **wrong)
     long = pd.DataFrame({"judge": list("aab"), "item": list("xyx"), "rank": [1, 2, 1]})
-    found = Rankings.from_dataframe(long, "judge", "item", "rank", unranked="not-offered")
-    assert found.choice_sets.tolist() == [[True, True], [True, False]]
+    read = Rankings.from_dataframe(long, "judge", "item", "rank", unranked="not-offered")
+    assert read.choice_sets.tolist() == [[True, True], [True, False]]
 
 
 def test_missing_cells_at_the_end_of_a_list():
@@ -468,10 +459,10 @@ NUMBERS = {
 @pytest.mark.parametrize("name", list(NUMBERS))
 def test_items_named_by_numbers(name):
     orderings, items, entries = NUMBERS[name]
-    found = Rankings.from_orderings(orderings, items=items, entries=entries)
+    read = Rankings.from_orderings(orderings, items=items, entries=entries)
     last = 0 if name == "texts by name" else 2
-    assert found.orderings.tolist() == [[1, 0], [last, -1]]
-    assert found.items == tuple(str(int(item)) for item in items)
+    assert read.orderings.tolist() == [[1, 0], [last, -1]]
+    assert read.items == tuple(str(int(item)) for item in items)
 
 
 BOTH = {
@@ -495,9 +486,8 @@ BOTH = {
 @pytest.mark.parametrize("name", list(BOTH))
 def test_numbers_that_can_be_read_in_two_ways(name):
     orderings, items, entries, fragments = BOTH[name]
-    with pytest.raises(RankingsError) as error:
+    with refusal(*fragments):
         Rankings.from_orderings(orderings, items=items, entries=entries)
-    _check_message(error, fragments)
 
 
 def test_simulated_items_named_by_numbers():
@@ -534,9 +524,8 @@ FRAMES_OF_RANKS = {
 @pytest.mark.parametrize("name", list(FRAMES_OF_RANKS))
 def test_bad_data_frames_of_ranks(name):
     columns, items, fragments = FRAMES_OF_RANKS[name]
-    with pytest.raises(RankingsError) as error:
+    with refusal(*fragments):
         Rankings.from_ranks(pd.DataFrame(columns), items)
-    _check_message(error, fragments)
 
 
 def test_not_offered_in_every_constructor(tmp_path):

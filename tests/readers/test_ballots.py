@@ -6,18 +6,13 @@ import numpy as np
 import openpyxl
 import pandas as pd
 import pytest
+from helpers.readers import by_name, write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from numpyro_rankings import RankingsError
 from numpyro_rankings.readers import read_rankings, read_survey
-from numpyro_rankings.readers.ballots import (
-    BLANK,
-    OVERVOTE,
-    BallotCounts,
-    Rules,
-    apply_rules,
-)
+from numpyro_rankings.readers.ballots import BLANK, OVERVOTE, BallotCounts, Rules, apply_rules
 
 
 def plain_rules(ballot, rules, written):
@@ -111,20 +106,10 @@ def test_each_rule_of_a_table_of_votes(rules, expected):
     survey = read_survey(frame, "votes", **rules)
     names = ("Ann", "Bob", "UWI") if "write_ins" not in rules else ("Ann", "Bob")
     assert survey.rankings.items == names
-    index = {"Ann": 0, "Bob": 1, "UWI": 2}
-    assert [[index[names[k]] for k in row] for row in in_order(survey)] == expected
+    index = ["Ann", "Bob", "UWI"]
+    assert [[index.index(name) for name in row] for row in by_name(survey)] == expected
     assert survey.ballots.cast == 5 and survey.ballots.blank == 1
     assert survey.ballots.emptied == 4 - len(expected)
-
-
-def in_order(survey):
-    rows = np.asarray(survey.rankings.row_index)[survey.label_index]
-    lists = np.asarray(survey.rankings.orderings)
-    return [[int(item) for item in lists[row] if item >= 0] for row in rows]
-
-
-def by_name(survey):
-    return [[survey.rankings.items[k] for k in row] for row in in_order(survey)]
 
 
 CITY = pd.DataFrame(
@@ -250,22 +235,19 @@ LISTS = "1)C04[1],C07[2],C01[3]\n2)C03[1],C07[1]\n3)C03[1]\n"
     ],
 )
 def test_lists_of_names_with_their_ranks(tmp_path, text, options, line):
-    path = tmp_path / "ballots.txt"
-    path.write_text(text)
+    path = write(tmp_path, text, "ballots.txt")
     with pytest.raises(RankingsError, match=f"ballots.txt:{line}: 'C04.1.' seems to be a name"):
         read_survey(path, **options)
 
 
 def test_a_quotation_mark_that_is_not_closed(tmp_path):
-    path = tmp_path / "ballots.csv"
-    path.write_text('Choice 1,Choice 2\n"Ann,undervote\nBob,Ann\n')
+    path = write(tmp_path, 'Choice 1,Choice 2\n"Ann,undervote\nBob,Ann\n', "ballots.csv")
     with pytest.raises(RankingsError, match=r"ballots.csv:2: .*; are the quotation marks"):
         read_survey(path)
 
 
 def test_brackets_in_names(tmp_path):
-    path = tmp_path / "limesurvey.csv"
-    path.write_text("id,Q1[1],Q1[2],Q2[1]\n1,A,B,C\n2,A\n")
+    path = write(tmp_path, "id,Q1[1],Q1[2],Q2[1]\n1,A,B,C\n2,A\n", "limesurvey.csv")
     with pytest.raises(RankingsError, match=r"limesurvey.csv:3: has 2 cells, expected 4"):
         read_survey(path, "orders", columns="Q1*")
     frame = pd.DataFrame({"1st": ["Plan[1]", "Plan[2]"], "2nd": ["Plan[2]", "Plan[1]"]})

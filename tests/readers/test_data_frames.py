@@ -5,18 +5,12 @@ import tracemalloc
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.readers import refusal
 
 from numpyro_rankings.rankings import Rankings, RankingsError
 from numpyro_rankings.readers import read_rankings
 
 LAYOUTS = ("ranks", "orders", "long")
-
-
-def _check_message(error, fragments):
-    message = str(error.value)
-    assert "\n" not in message
-    for fragment in fragments:
-        assert fragment in message
 
 
 def long_table(*rows):
@@ -65,9 +59,8 @@ FRAMES = {
 @pytest.mark.parametrize("name", list(FRAMES))
 def test_bad_data_frames(name):
     rows, fragments = FRAMES[name]
-    with pytest.raises(RankingsError) as error:
+    with refusal(*fragments):
         Rankings.from_dataframe(long_table(*rows), "voter", "candidate", "place")
-    _check_message(error, fragments)
 
 
 def test_bad_data_frame_columns_and_items():
@@ -123,9 +116,8 @@ def test_counts_of_judges():
         (0, 1, 0): ["judge 'v'", "count 0"],
         ("x", "y", "z"): ["'n'", "whole numbers"],
     }.items():
-        with pytest.raises(RankingsError) as error:
+        with refusal(*fragments):
             Rankings.from_dataframe(frame.assign(n=list(values)), *columns, count="n")
-        _check_message(error, fragments)
     with pytest.raises(RankingsError, match="no column 'm'"):
         Rankings.from_dataframe(frame, *columns, count="m")
 
@@ -138,12 +130,12 @@ def test_a_long_table_makes_no_table_of_all_judges_and_items():
     r = Rankings.from_orderings(lists, num_items)
     frame = r.to_dataframe("long").sample(frac=1.0, random_state=0)
     tracemalloc.start()
-    found = Rankings.from_dataframe(frame, "judge", "item", "rank", items=r.items)
+    again = Rankings.from_dataframe(frame, "judge", "item", "rank", items=r.items)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < num_judges * num_items  # less than a byte for each pair
     order = np.argsort(frame["judge"].drop_duplicates().to_numpy())  # in order of first appearance
-    np.testing.assert_array_equal(np.asarray(found.orderings)[order], r.orderings)
+    np.testing.assert_array_equal(np.asarray(again.orderings)[order], r.orderings)
 
 
 # -- writing -----------------------------------------------------------------------------------

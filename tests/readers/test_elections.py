@@ -3,22 +3,14 @@
 import copy
 import json
 
-import numpy as np
 import pytest
+from helpers.readers import joined, write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from numpyro_rankings import Rankings, RankingsError
 from numpyro_rankings.readers import json_lists, read_rankings, read_survey, write_blt
 from numpyro_rankings.readers.ballots import BallotCounts
-
-
-def by_name(survey):
-    """The list of each ballot, in the order of the file."""
-    rows = np.asarray(survey.rankings.row_index)[survey.label_index]
-    lists, items = np.asarray(survey.rankings.orderings), survey.rankings.items
-    return [" ".join(items[k] for k in lists[row] if k >= 0) for row in rows]
-
 
 # ---------------------------------------------------------------------------------------------
 # .blt
@@ -62,13 +54,11 @@ BLT_VARIANTS = {
 
 @pytest.mark.parametrize("how", BLT_VARIANTS)
 def test_blt(tmp_path, how):
-    path = tmp_path / "election.blt"
-    path.write_bytes(BLT_VARIANTS[how].encode())
-    survey = read_survey(path)
+    survey = read_survey(write(tmp_path, BLT_VARIANTS[how], "election.blt"))
     assert survey.rankings.items == BLT_ITEMS
     adam, charlotte, donald = BLT_ITEMS
     full = " ".join(BLT_ITEMS)
-    assert by_name(survey) == [full] * 3 + [donald] + [f"{charlotte} {adam}"] * 2 + [
+    assert joined(survey) == [full] * 3 + [donald] + [f"{charlotte} {adam}"] * 2 + [
         f"{charlotte} {donald}"
     ]
     assert survey.ballots == BallotCounts(8, 1, 0, 1, 2, 0, 1, 0, 0)
@@ -77,24 +67,21 @@ def test_blt(tmp_path, how):
 
 
 def test_rules_of_blt(tmp_path):
-    path = tmp_path / "election.blt"
-    path.write_text(BLT)
+    path = write(tmp_path, BLT, "election.blt")
     survey = read_survey(path, overvote="skip", skipped=0, repeated="stop", max_ranks=2)
     adam, charlotte, donald = BLT_ITEMS
-    assert by_name(survey) == [f"{adam} {charlotte}"] * 3 + [donald, charlotte]
+    assert joined(survey) == [f"{adam} {charlotte}"] * 3 + [donald, charlotte]
     assert survey.ballots.ended_by_skipped == 2 and survey.ballots.emptied == 2
 
 
 def test_a_tie_with_a_withdrawn_candidate_is_none(tmp_path):
-    path = tmp_path / "election.blt"
-    path.write_text(BLT.replace("1=3 2", "1=2 3"))
-    assert by_name(read_survey(path))[3] == " ".join((BLT_ITEMS[2], BLT_ITEMS[0], BLT_ITEMS[1]))
+    path = write(tmp_path, BLT.replace("1=3 2", "1=2 3"), "election.blt")
+    assert joined(read_survey(path))[3] == " ".join((BLT_ITEMS[2], BLT_ITEMS[0], BLT_ITEMS[1]))
 
 
 def test_ballots_for_withdrawn_candidates_alone(tmp_path):
-    path = tmp_path / "election.blt"
-    path.write_text(BLT.replace("3 1 3 4 0\n", "3 1 3 4 0\n2 2 0\n1 - 2 - 0\n1 - 0\n"))
-    survey = read_survey(path)
+    text = BLT.replace("3 1 3 4 0\n", "3 1 3 4 0\n2 2 0\n1 - 2 - 0\n1 - 0\n")
+    survey = read_survey(write(tmp_path, text, "election.blt"))
     assert survey.ballots.cast == 12 and survey.ballots.blank == 5
     note = "'Basil' has withdrawn, and is taken off the ballots, which leaves 3 ballots blank"
     assert note in survey.notes
@@ -105,7 +92,7 @@ def test_ids_of_ballots(tmp_path):
     text = '3 1\n(a 1) 1 1 2 0\n(b-2) 1 3 0\n0\n"A"\n"B"\n"C"\n'
     path.write_text(text)
     survey = read_survey(path)
-    assert survey.judges == ["a 1", "b-2"] and by_name(survey) == ["A B", "C"]
+    assert survey.judges == ["a 1", "b-2"] and joined(survey) == ["A B", "C"]
     assert survey.rows.tolist() == [2, 3]
     path.write_text(text.replace("(b-2)", "(a 1)"))
     assert read_survey(path).judges is None
@@ -129,8 +116,7 @@ def test_parties_beside_names_and_names_in_comments(tmp_path):
 
 
 def test_blt_under_another_extension(tmp_path):
-    path = tmp_path / "election.txt"
-    path.write_text(BLT)
+    path = write(tmp_path, BLT, "election.txt")
     assert read_rankings(path).items == BLT_ITEMS
     path.write_text("1st\t2nd\na\tb\nb\ta\n")
     assert read_rankings(path).items == ("a", "b")
@@ -225,7 +211,7 @@ def test_a_council(tmp_path, suffix):
     path.write_text(COUNCIL)
     survey = read_survey(path)
     assert survey.rankings.items == ("Ann Able", "Bob, Best", "Cid Chair")
-    assert by_name(survey)[11:14] == ["Ann Able", *["Cid Chair Ann Able Bob, Best"] * 2]
+    assert joined(survey)[11:14] == ["Ann Able", *["Cid Chair Ann Able Bob, Best"] * 2]
     assert survey.items_about == {"party": ["Green (Gr)", "Independent (Ind)", "Green (Gr)"]}
     assert survey.ballots == BallotCounts(19, *[0] * 8)
     assert survey.rows[-1] == 4
@@ -321,18 +307,17 @@ REPORT = {
 
 
 def test_cast_vote_records(tmp_path):
-    path = tmp_path / "cvr.json"
-    path.write_text(json.dumps(REPORT))
+    path = write(tmp_path, json.dumps(REPORT), "cvr.json")
     survey = read_survey(path, contest="Mayor", overvote="skip")
     assert survey.rankings.items == ("Ann", "Bob", "Write-in")
-    assert by_name(survey) == ["Bob Ann", "Ann", "Ann", "Write-in", "Write-in Ann"]
+    assert joined(survey) == ["Bob Ann", "Ann", "Ann", "Write-in", "Write-in Ann"]
     assert survey.judges == [f"ballot {k}" for k in (1, 2, 4, 5, 6)]
     assert survey.about == {"precinct": ["Dale", "Hill", "Hill", "Dale", "Hill"]}
     assert survey.items_about == {"party": ["Green", "", ""]}
     assert survey.ballots == BallotCounts(7, 1, 0, 2, 0, 0, 1, 0, 1)
     survey = read_survey(path, contest="c1", write_ins="skip")
     assert survey.rankings.items == ("Ann", "Bob")
-    assert by_name(survey) == ["Bob Ann", "Ann", "Ann"]
+    assert joined(survey) == ["Bob Ann", "Ann", "Ann"]
     assert survey.items_about == {"party": ["Green", ""]}
 
 
@@ -342,17 +327,14 @@ def test_ranks_of_selections_and_the_only_contest(tmp_path):
     chosen = [{"ContestSelectionId": "s-b", "Rank": 1}, {"ContestSelectionId": "s-a", "Rank": 2}]
     report["CVR"] = [report["CVR"][0]]
     report["CVR"][0]["CVRSnapshot"][1]["CVRContest"][1]["CVRContestSelection"] = chosen
-    path = tmp_path / "cvr.json"
-    path.write_text(json.dumps(report))
-    survey = read_survey(path)
-    assert by_name(survey) == ["Bob Ann"] and survey.rankings.items == ("Ann", "Bob")
+    survey = read_survey(write(tmp_path, json.dumps(report), "cvr.json"))
+    assert joined(survey) == ["Bob Ann"] and survey.rankings.items == ("Ann", "Bob")
 
 
 @pytest.mark.parametrize("indent", [None, 2])
 @pytest.mark.parametrize("is_sorted", [False, True])  # the records come first then
 def test_no_more_of_a_file_than_some_records_is_in_memory(tmp_path, monkeypatch, indent, is_sorted):
-    path = tmp_path / "cvr.json"
-    path.write_text(json.dumps(REPORT, indent=indent, sort_keys=is_sorted))
+    path = write(tmp_path, json.dumps(REPORT, indent=indent, sort_keys=is_sorted), "cvr.json")
     whole = read_survey(path, contest="Mayor")
     longest = max(len(json.dumps(REPORT[key], indent=6)) for key in ("Election", "GpUnit"))
     monkeypatch.setattr(json_lists, "_CHARACTERS", 41)
@@ -448,10 +430,7 @@ BROKEN_RECORDS = {
         broken(lambda x: x["Election"][0]["Candidate"][1].update(Name="Ann")),
         "the contest 'Mayor': two candidates have the name 'Ann'",
     ),
-    "nobody votes": (
-        broken(lambda x: x.update(CVR=[])),
-        "no record has the contest 'Mayor'",
-    ),
+    "nobody votes": (broken(lambda x: x.update(CVR=[])), "no record has the contest 'Mayor'"),
 }
 
 
@@ -533,23 +512,19 @@ def test_a_text_with_odd_letters_is_read_or_refused(tmp_path_factory, file, star
     ],
 )
 def test_options_that_a_file_does_not_have(tmp_path, options, message):
-    path = tmp_path / "election.blt"
-    path.write_text(BLT)
+    path = write(tmp_path, BLT, "election.blt")
     with pytest.raises(RankingsError, match=message):
         read_survey(path, **options)
 
 
 def test_the_columns_of_cast_vote_records_need_no_option(tmp_path):
-    path = tmp_path / "cvr.json"
-    path.write_text(json.dumps(REPORT))
+    path = write(tmp_path, json.dumps(REPORT), "cvr.json")
     with pytest.raises(RankingsError, match="precincts and batches are kept without it; leave"):
         read_survey(path, contest="Mayor", about="precinct")
 
 
 def test_an_alias_does_not_change_the_party_of_its_item(tmp_path):
-    path = tmp_path / "ward.csv"
-    path.write_text(COUNCIL)
-    survey = read_survey(path, aliases={"Bob, Best": "Ann Able"})
+    survey = read_survey(write(tmp_path, COUNCIL, "ward.csv"), aliases={"Bob, Best": "Ann Able"})
     assert dict(zip(survey.rankings.items, survey.items_about["party"], strict=True)) == {
         "Ann Able": "Green (Gr)",
         "Cid Chair": "Green (Gr)",
@@ -562,7 +537,7 @@ def test_aliases_of_a_file(tmp_path):
     pairs.write_text('alias,item\n"Do ""D"" nald",Adam\nZed,Adam\n')
     survey = read_survey(path, aliases=pairs)
     assert survey.rankings.items == ("Adam", "Cha # rlotte")
-    assert by_name(survey)[:3] == ["Adam Cha # rlotte"] * 3
+    assert joined(survey)[:3] == ["Adam Cha # rlotte"] * 3
     assert any("names are read as others" in note for note in survey.notes)
     assert any(
         "1 of 2 names in aliases is not in the file, such as 'Zed'" in x for x in survey.notes

@@ -3,24 +3,16 @@
 import re
 from pathlib import Path
 
-import numpy as np
 import openpyxl
 import pandas as pd
 import pytest
+from helpers.readers import joined
 
 from numpyro_rankings import RankingsError
 from numpyro_rankings.cli import main
 from numpyro_rankings.readers import read_survey
 from numpyro_rankings.readers.answers import rank_in_words
 from numpyro_rankings.readers.headers import name_columns
-
-
-def lists_of(survey):
-    """The names in the list of each judge, in the order of the file."""
-    rows = np.asarray(survey.rankings.row_index)[survey.label_index]
-    items, lists = survey.rankings.items, np.asarray(survey.rankings.orderings)
-    return [" ".join(items[k] for k in lists[row] if k >= 0) for row in rows]
-
 
 # ---------------------------------------------------------------------------------------------
 # Exports: the text of the file, how to read it, the items, the lists
@@ -421,7 +413,7 @@ def test_exports_are_read_as_they_are_meant(tmp_path, name):
     text, options, items, lists = GOOD[name]
     survey = read_text(tmp_path, text, options)
     assert " ".join(survey.rankings.items) == items
-    assert lists_of(survey) == lists
+    assert joined(survey) == lists
 
 
 @pytest.mark.parametrize("name", ["Qualtrics", "SurveyMonkey", "Google Forms", "REDCap"])
@@ -429,7 +421,7 @@ def test_exports_as_spreadsheets(tmp_path, name):
     text, options, items, lists = GOOD[name]
     survey = read_text(tmp_path, text, options, "export.xlsx")
     assert " ".join(survey.rankings.items) == items
-    assert lists_of(survey) == lists
+    assert joined(survey) == lists
 
 
 def test_what_was_read_is_told(tmp_path):
@@ -465,15 +457,15 @@ def test_what_was_read_is_told(tmp_path):
 def test_answers_that_only_look_as_if_they_had_slid():
     """Columns of numbers beside the ranks, and of names beside lists that are not complete."""
     frame = pd.DataFrame({"n": [3, 0, 7, 9], "A": [2, 1, 1, 2], "B": [1, 2, 2, 1], "C": None})
-    assert lists_of(read_survey(frame, "ranks", about="n"))[0] == "B A"
+    assert joined(read_survey(frame, "ranks", about="n"))[0] == "B A"
     frame = pd.DataFrame({"best": ["A", "x", "y", "z"], "1st": ["B", "A", "A", "A"]})
     frame["2nd"] = [None, "B", None, "B"]
-    assert lists_of(read_survey(frame, "orders", about="best"))[0] == "B"
+    assert joined(read_survey(frame, "orders", about="best"))[0] == "B"
 
 
 def test_first_choices_only_are_read_from_either_end():
     frame = pd.DataFrame({"points A": [1, None], "points B": [None, 1]})
-    assert lists_of(read_survey(frame, "ranks", columns="points *")) == ["A", "B"]
+    assert joined(read_survey(frame, "ranks", columns="points *")) == ["A", "B"]
 
 
 def test_names_that_pandas_gives(tmp_path):
@@ -481,7 +473,7 @@ def test_names_that_pandas_gives(tmp_path):
     frame = pd.read_csv(pd.io.common.StringIO(text), keep_default_na=False)
     assert frame.columns[4] == "Unnamed: 4"
     survey = read_survey(frame, **options)
-    assert " ".join(survey.rankings.items) == items and lists_of(survey) == lists
+    assert " ".join(survey.rankings.items) == items and joined(survey) == lists
 
 
 def test_rows_of_the_file_are_kept_without_names_of_judges():
@@ -606,11 +598,7 @@ BAD = {
         RANKS,
         ["bad.csv:6", "the sums of the columns", "remove it"],
     ),
-    "means": (
-        "A,B\n1,2\n2,1\n1,2\n1.33,1.67\n",
-        RANKS,
-        ["bad.csv:5", "the means of the columns"],
-    ),
+    "means": ("A,B\n1,2\n2,1\n1,2\n1.33,1.67\n", RANKS, ["bad.csv:5", "the means of the columns"]),
     # rows that have slid
     "slid to the left": (
         "id,region,A,B,C\na,N,1,2,3\nb,S,3,1,2\nc,3,1,2,\nd,N,1,2,3\n",

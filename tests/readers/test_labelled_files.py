@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pyreadstat
 import pytest
+from helpers.readers import by_name
 
 from numpyro_rankings import RankingsError, read_survey
 from numpyro_rankings.cli import main
@@ -41,11 +42,6 @@ def write(frame, path, **how):
     return path
 
 
-def lists(survey):
-    rows = np.asarray(survey.rankings.orderings)[np.asarray(survey.rankings.row_index)]
-    return [[survey.rankings.items[k] for k in row if k >= 0] for row in rows[survey.label_index]]
-
-
 def test_labels_of_values_are_the_items(tmp_path):
     path = write(
         ORDERS,
@@ -57,13 +53,13 @@ def test_labels_of_values_are_the_items(tmp_path):
         missing_ranges={f"Q5_{k}": [99.0] for k in (1, 2, 3)},
     )
     survey = read_survey(path, "orders", judge="id", about="region", columns="Q5_*")
-    assert lists(survey) == [["coffee", "tea", "cocoa"], ["tea", "cocoa"], ["cocoa"]]
+    assert by_name(survey) == [["coffee", "tea", "cocoa"], ["tea", "cocoa"], ["cocoa"]]
     assert survey.judges == ["r1", "r2", "r3"]
     assert survey.about == {"region": ["North", "South", "North"]}
     # without the user's word they are told with --missing
     path = write(ORDERS, path, variable_value_labels={f"Q5_{k}": CODES for k in (1, 2, 3)})
     again = read_survey(path, "orders", judge="id", columns="Q5_*", missing="no answer")
-    assert lists(again) == lists(survey)
+    assert by_name(again) == by_name(survey)
 
 
 def test_files_of_stata(tmp_path):
@@ -76,7 +72,7 @@ def test_files_of_stata(tmp_path):
     )
     read = {"judge": "id", "columns": "Q5_*", "missing": "no answer"}
     survey = read_survey(tmp_path / "survey.DTA", "orders", **read)
-    assert lists(survey) == [["coffee", "tea", "cocoa"], ["tea", "cocoa"], ["cocoa"]]
+    assert by_name(survey) == [["coffee", "tea", "cocoa"], ["tea", "cocoa"], ["cocoa"]]
     assert survey.judges == ["r1", "r2", "r3"]
     ranks = RANKS.astype(object).replace(-9.0, "a")  # the missing value .a
     pyreadstat.write_dta(
@@ -87,7 +83,7 @@ def test_files_of_stata(tmp_path):
     )
     survey = read_survey(tmp_path / "ranks.dta", "ranks", judge="id", about="age", columns="Q5_*")
     assert survey.rankings.items == ("Tea", "Coffee & milk", "Maté")
-    assert lists(survey)[2] == ["Maté", "Coffee & milk"] and survey.judges == ["1", "2", "3"]
+    assert by_name(survey)[2] == ["Maté", "Coffee & milk"] and survey.judges == ["1", "2", "3"]
     (tmp_path / "bad.dta").write_bytes(b"<stata_dta> and no more")
     with pytest.raises(RankingsError, match=r"bad\.dta: cannot be read as a \.dta file"):
         read_survey(tmp_path / "bad.dta", "ranks")
@@ -104,7 +100,7 @@ def test_labels_of_columns_are_the_items_of_a_question(tmp_path, suffix):
     )
     survey = read_survey(path, "ranks", judge="id", about="age", columns="Q5_*")
     assert survey.rankings.items == ("Tea", "Coffee & milk", "Maté")
-    assert lists(survey)[2] == ["Maté", "Coffee & milk"]
+    assert by_name(survey)[2] == ["Maté", "Coffee & milk"]
     assert survey.judges == ["1", "2", "3"] and survey.about["age"] == ["30", "40.5", ""]
     named = RANKS[["Q5_1", "Q5_2", "Q5_3"]].iloc[:1]
     survey = read_survey(write(named, path, column_labels=LABELS), "ranks")
@@ -115,12 +111,10 @@ def test_a_scale_whose_ends_have_labels_is_read_as_numbers(tmp_path):
     ends = {1.0: "most important", 3.0: "least important"}
     frame = RANKS.iloc[1:].assign(Q5_1=[1.0, 3.0])
     path = write(
-        frame,
-        tmp_path / "survey.sav",
-        variable_value_labels={f"Q5_{k}": ends for k in (1, 2, 3)},
+        frame, tmp_path / "survey.sav", variable_value_labels={f"Q5_{k}": ends for k in (1, 2, 3)}
     )
     survey = read_survey(path, "ranks", columns="Q5_*")
-    assert lists(survey) == [["Q5_1", "Q5_3", "Q5_2"], ["Q5_3", "Q5_2", "Q5_1"]]
+    assert by_name(survey) == [["Q5_1", "Q5_3", "Q5_2"], ["Q5_3", "Q5_2", "Q5_1"]]
     (note,) = (x for x in survey.notes if "read as numbers" in x)
     assert note.startswith("Q5_1, Q5_2, Q5_3") and "1 = most important" in note
 
@@ -133,7 +127,7 @@ def test_labels_that_are_the_same_are_not_joined(tmp_path):
         variable_value_labels={f"Q5_{k}": codes for k in (1, 2, 3)},
     )
     survey = read_survey(path, "orders", judge="id", columns="Q5_*")
-    assert lists(survey) == [["2", "1", "3"]]
+    assert by_name(survey) == [["2", "1", "3"]]
     assert any("read as numbers" in note for note in survey.notes)
 
 

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from helpers.readers import refusal, write
 from preflibtools.instances import OrdinalInstance
 
 from numpyro_rankings.rankings import Rankings, RankingsError
@@ -34,12 +35,6 @@ SOC = SOC.replace("4: 2, 1 ,3\n", "4: 2,1,3,4\n").replace("1:3,4\n", "1: 3,4,1,2
 NAMES = ("Ann: the first", "Bob", "Cid, Jr", "Dée")
 
 
-def write(folder, text, name="small.soi"):
-    path = folder / name
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return path
-
-
 def assert_agrees_with_preflibtools(path, rankings):
     other = OrdinalInstance(str(path))
     assert other.num_alternatives == rankings.num_items
@@ -62,7 +57,7 @@ def random_rankings(seed, num_items=7, width=7):
 
 
 def test_read_soi(tmp_path):
-    path = write(tmp_path, SOI)
+    path = write(tmp_path, SOI, "small.soi")
     r = Rankings.from_preflib(path)
     assert r == read_preflib(str(path))
     assert r.items == NAMES
@@ -91,7 +86,9 @@ def test_read_soc(tmp_path):
     ids=["windows", "old mac", "mark", "blanks", "repeated order", "no type", "no end"],
 )
 def test_the_same_file_in_other_clothes(tmp_path, text):
-    assert read_preflib(write(tmp_path, text)) == read_preflib(write(tmp_path, SOI, "other.soi"))
+    assert read_preflib(write(tmp_path, text, "x.soi")) == read_preflib(
+        write(tmp_path, SOI, "other.soi")
+    )
 
 
 @pytest.mark.parametrize(("name", "width"), [("r.soi", 7), ("r.SOI", 3), ("r.soc", 7)])
@@ -237,13 +234,8 @@ def test_bad_files(tmp_path, monkeypatch, name):
     text, line, fragments = BAD[name]
     monkeypatch.chdir(tmp_path)
     write(tmp_path, text, "bad.soi")
-    with pytest.raises(RankingsError) as error:
+    with refusal(*fragments, start=f"bad.soi:{line}: ", below=250):
         read_preflib("bad.soi")
-    message = str(error.value)
-    assert message.startswith(f"bad.soi:{line}: ")
-    assert "\n" not in message and len(message) < 250
-    for fragment in fragments:
-        assert fragment in message
 
 
 def test_bad_by_extension(tmp_path):

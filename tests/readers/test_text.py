@@ -1,6 +1,7 @@
 """Encodings of text files: what is read, and what is refused instead of misread."""
 
 import pytest
+from helpers.readers import refusal, write
 
 from numpyro_rankings import RankingsError, read_survey
 from numpyro_rankings.cli import main
@@ -81,13 +82,9 @@ REFUSED = {
 def test_files_that_are_not_what_they_should_be(tmp_path, monkeypatch, name):
     content, encoding, start, parts = REFUSED[name]
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "x.csv").write_bytes(content)
-    with pytest.raises(RankingsError) as error:
+    write(tmp_path, content, "x.csv")
+    with refusal(*parts, start=start):
         read_survey("x.csv", "ranks", encoding=encoding)
-    message = str(error.value)
-    assert message.startswith(start) and "\n" not in message
-    for part in parts:
-        assert part in message
 
 
 def test_the_command_line_asks_for_the_encoding(tmp_path, monkeypatch, capsys):

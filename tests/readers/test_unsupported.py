@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from helpers.readers import refusal, write
 from preflibtools.instances import CategoricalInstance, MatchingInstance, OrdinalInstance
 
 from numpyro_rankings import read_rankings, read_survey
@@ -59,38 +60,32 @@ WMD = f"""{HEADER.format("wmd")}\
 FILES = {"toi": TOI, "toc": TOC, "cat": CAT, "wmd": WMD}
 
 
-def write(folder, text, name):
-    path = folder / name
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return path
-
-
 def test_orders_with_ties(tmp_path):
-    found = read_unsupported(write(tmp_path, TOI, "small.toi"))
-    assert isinstance(found, TiedOrders)
-    assert found.items == tuple("ABCD")
-    assert found.orders == [((0,), (1, 2), (3,)), ((3,),), ((0, 1), (2,)), ((0, 1, 2, 3),)]
-    assert found.counts.tolist() == [11, 6, 2, 1] and found.num_rankings == 20
-    assert found.lengths.tolist() == [4, 1, 3, 4]
+    read = read_unsupported(write(tmp_path, TOI, "small.toi"))
+    assert isinstance(read, TiedOrders)
+    assert read.items == tuple("ABCD")
+    assert read.orders == [((0,), (1, 2), (3,)), ((3,),), ((0, 1), (2,)), ((0, 1, 2, 3),)]
+    assert read.counts.tolist() == [11, 6, 2, 1] and read.num_rankings == 20
+    assert read.lengths.tolist() == [4, 1, 3, 4]
     nan = math.nan
     expected = [[1, 2, 2, 3], [nan, nan, nan, 1], [1, 1, 2, nan], [1, 1, 1, 1]]
-    np.testing.assert_array_equal(found.to_ranks(), expected)
+    np.testing.assert_array_equal(read.to_ranks(), expected)
 
 
 def test_categories(tmp_path):
-    found = read_unsupported(write(tmp_path, CAT, "small.cat"))
-    assert isinstance(found, Categories)
-    assert found.items == tuple("ABCD") and found.categories == ("Yes", "No")
-    assert found.table.tolist() == [[0, 1, 1, 1], [1, 1, 1, 1], [0, 1, 0, 1], [-1, -1, 0, 1]]
-    assert found.counts.tolist() == [6, 3, 2, 1]
+    read = read_unsupported(write(tmp_path, CAT, "small.cat"))
+    assert isinstance(read, Categories)
+    assert read.items == tuple("ABCD") and read.categories == ("Yes", "No")
+    assert read.table.tolist() == [[0, 1, 1, 1], [1, 1, 1, 1], [0, 1, 0, 1], [-1, -1, 0, 1]]
+    assert read.counts.tolist() == [6, 3, 2, 1]
 
 
 def test_matching_graph(tmp_path):
-    found = read_unsupported(write(tmp_path, WMD, "small.wmd"))
-    assert isinstance(found, MatchingGraph)
-    assert found.nodes == tuple("ABCD")
-    assert found.edges.tolist() == [[0, 1], [0, 2], [1, 0], [2, 2], [3, 0]]
-    assert found.weights.tolist() == [1.0, 0.5, -2.0, 1e-3, 0.0]
+    read = read_unsupported(write(tmp_path, WMD, "small.wmd"))
+    assert isinstance(read, MatchingGraph)
+    assert read.nodes == tuple("ABCD")
+    assert read.edges.tolist() == [[0, 1], [0, 2], [1, 0], [2, 2], [3, 0]]
+    assert read.weights.tolist() == [1.0, 0.5, -2.0, 1e-3, 0.0]
 
 
 def random_groups(rng, num_items, is_complete):
@@ -113,8 +108,8 @@ def test_ties_agree_with_preflibtools(tmp_path, kind):
     ours = read_unsupported(path)
     assert ours.items == tuple(theirs.alternatives_name.values())
     assert ours.num_rankings == theirs.num_voters and ours.num_rows == theirs.num_unique_orders
-    found = [tuple(tuple(k + 1 for k in group) for group in order) for order in ours.orders]
-    assert found == theirs.orders
+    read = [tuple(tuple(k + 1 for k in group) for group in order) for order in ours.orders]
+    assert read == theirs.orders
     assert ours.counts.tolist() == [theirs.multiplicity[order] for order in theirs.orders]
     assert ours.num_repeated == 0
 
@@ -159,8 +154,8 @@ def test_graphs_agree_with_preflibtools(tmp_path):
     theirs, ours = MatchingInstance(str(path)), read_unsupported(path)
     assert ours.nodes == tuple(theirs.alternatives_name.values())
     edges = (ours.edges + 1).tolist()
-    found = {(a, b, w) for (a, b), w in zip(edges, ours.weights.tolist(), strict=True)}
-    assert found == theirs.edges() and len(edges) == theirs.num_edges
+    read = {(a, b, w) for (a, b), w in zip(edges, ours.weights.tolist(), strict=True)}
+    assert read == theirs.edges() and len(edges) == theirs.num_edges
 
 
 @pytest.mark.parametrize(
@@ -178,23 +173,23 @@ def test_graphs_agree_with_preflibtools(tmp_path):
 )
 @pytest.mark.parametrize("kind", list(FILES))
 def test_the_same_file_in_other_clothes(tmp_path, kind, change):
-    found = read_unsupported(write(tmp_path, change(FILES[kind]), f"small.{kind}"))
+    read = read_unsupported(write(tmp_path, change(FILES[kind]), f"small.{kind}"))
     expected = read_unsupported(write(tmp_path, FILES[kind], f"other.{kind}"))
-    for ours, other in zip(found, expected, strict=True):
+    for ours, other in zip(read, expected, strict=True):
         np.testing.assert_equal(ours, other)
 
 
 def test_repeated_lines_are_merged(tmp_path):
     text = TOI.replace("11: 1,{2,3},4", "9: 1,{2,3},4\n2: 1,{3,2},4")
     for number in (4, 5):  # preflibtools takes {2,3} and {3,2} for different
-        found = read_unsupported(
+        read = read_unsupported(
             write(tmp_path, text.replace("S: 4\n# A", f"S: {number}\n# A"), "x.toi")
         )
-        assert found.num_rows == 4 and found.num_repeated == 1
-        assert found.counts.tolist() == [11, 6, 2, 1]
+        assert read.num_rows == 4 and read.num_repeated == 1
+        assert read.counts.tolist() == [11, 6, 2, 1]
     text = CAT.replace("6: 1,{2,3,4}", "5: 1,{2,3,4}\n1: 1,{4,3,2}")
-    found = read_unsupported(write(tmp_path, text, "x.cat"))
-    assert found.counts.tolist() == [6, 3, 2, 1] and found.num_repeated == 1
+    read = read_unsupported(write(tmp_path, text, "x.cat"))
+    assert read.counts.tolist() == [6, 3, 2, 1] and read.num_repeated == 1
 
 
 def test_files_without_ties_are_strict_orders(tmp_path):
@@ -337,18 +332,12 @@ def test_bad_files(tmp_path, monkeypatch, name):
     (kind, text), line, fragments = BAD[name]
     monkeypatch.chdir(tmp_path)
     write(tmp_path, text, f"bad.{kind}")
-    with pytest.raises(RankingsError) as error:
+    with refusal(*fragments, start=f"bad.{kind}:{line}: ", below=250):
         read_unsupported(f"bad.{kind}")
-    message = str(error.value)
-    assert message.startswith(f"bad.{kind}:{line}: "), message
-    assert "\n" not in message and len(message) < 250
-    for fragment in fragments:
-        assert fragment in message
 
 
 def test_long_broken_lines_are_refused_at_once(tmp_path):
     """A pattern that tries every division of a line would not return."""
     for tail in ("}" * 50_000, ",{" * 50_000, "{1" + " , 1" * 50_000, "1" * 100_000):
-        with pytest.raises(RankingsError, match=r":11: ") as error:
+        with refusal(":11: ", below=250):
             read_unsupported(write(tmp_path, TOI.replace("{2,3}", tail), "long.toi"))
-        assert len(str(error.value)) < 250

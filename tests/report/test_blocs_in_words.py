@@ -3,16 +3,15 @@
 import jax
 import numpy as np
 import pytest
-from helpers.fabricated import fabricated_mcmc, with_groups
+from helpers.fabricated import apart, fabricated_mcmc, with_groups
 
 from numpyro_rankings import Rankings, find_blocs, words
 from numpyro_rankings.datasets import simulate_mallows_mixture
 from numpyro_rankings.families.choice_cells import count_cells
 from numpyro_rankings.ops.orderings import wants_of_members
 from numpyro_rankings.posterior import blocs as module
-from numpyro_rankings.posterior.bloc_data import BlocData, read_draws
-from numpyro_rankings.posterior.bloc_levels import suggested_number
-from numpyro_rankings.posterior.blocs import NoBlocsError
+from numpyro_rankings.posterior.bloc_levels import BlocData, suggested_number
+from numpyro_rankings.posterior.blocs import NoBlocsError, read_draws
 from numpyro_rankings.report import blocs_in_words, findings_of
 from numpyro_rankings.report import findings as findings_module
 from numpyro_rankings.report.answers import how_many
@@ -37,6 +36,13 @@ def blocs(grouped):
     return find_blocs(*grouped, 3)
 
 
+def fitted(number, theta=2.0, components=None, **simulated):
+    """A short run, of which each draw has the simulated groups, and its rankings."""
+    data = simulate_mallows_mixture(jax.random.key(1), 60, 5, 5, number, theta, **simulated)
+    mcmc = fabricated_mcmc(data.rankings, components, chains=2, draws=10)
+    return with_groups(mcmc, data), data.rankings
+
+
 def with_chains(blocs, agree, kept=None):
     """Return the blocs with other chains: whether each agrees, and what its blocs keep."""
     agree = np.asarray(agree)
@@ -56,11 +62,11 @@ def test_verdict_of_blocs_by_how_many_chains_agree(blocs):
     blocs = blocs._replace(levels=(*blocs.levels[:2], arrived, *blocs.levels[3:]))
     said = blocs_in_words.verdict_of_blocs(with_chains(blocs, [True] * 4))
     assert said.level == "good" and said.headline == "Yes: all 4 runs lead to the same 3 blocs."
-    starts = f"The search has {number} starts and keeps the best blocs: 2 lead to them."
+    starts = f"The search has {number} starts and keeps the best blocs: 2 starts lead to them."
     assert said.reasons == [starts]
     lost = blocs.level._replace(arrived=np.zeros(number, bool))
     lost = blocs._replace(levels=(*blocs.levels[:2], lost, *blocs.levels[3:]))
-    assert "none leads to them" in blocs_in_words.verdict_of_blocs(lost).reasons[-1]
+    assert "no start leads to them directly" in blocs_in_words.verdict_of_blocs(lost).reasons[-1]
     both = blocs_in_words.verdict_of_blocs(with_chains(blocs, [True] * 2))
     assert both.headline == "Yes: both runs lead to the same 3 blocs."
 
@@ -95,7 +101,7 @@ def test_one_bloc_is_everybody(grouped):
     said = blocs_in_words.verdict_of_blocs(find_blocs(*grouped, 1))
     assert (said.level, said.headline, said.reasons) == (
         "good",
-        "Yes: the only bloc contains everybody.",
+        "Yes: there is only one bloc, with everybody in it.",
         [],
     )
 
@@ -104,7 +110,7 @@ def test_what_one_more_bloc_would_keep(blocs):
     level, more = blocs.level, blocs.levels[3]
     assert blocs_in_words.how_many_blocs(blocs) == (
         f"3 blocs explain the rankings {words.percent(level.kept)} as well as all groups together; "
-        f"4 would do so {words.percent(more.kept)} as well."
+        f"4 would explain them {words.percent(more.kept)} as well."
     )
     last = blocs._replace(levels=blocs.levels[:3])
     assert blocs_in_words.how_many_blocs(last).endswith("as all groups together.")
@@ -167,14 +173,13 @@ def test_items_above_others_are_counted_over_members(grouped, blocs):
 )
 def test_blocs_are_found_for_many_groups_or_if_asked(number, asked, expected):
     """More than four groups, those that come and go included."""
-    data = simulate_mallows_mixture(jax.random.key(1), 60, 5, 5, number, 2.0)
-    mcmc = with_groups(fabricated_mcmc(data.rankings, chains=2, draws=10), data)
-    found = findings_of(mcmc, data.rankings, checks=None, blocs=asked)
+    mcmc, rankings = fitted(number)
+    found = findings_of(mcmc, rankings, checks=None, blocs=asked)
     assert (found.blocs is not None) == expected
     assert found.blocs_first == (expected and number > 4)
     if asked == 3:
         assert found.blocs.number == 3
-        given = findings_of(mcmc, data.rankings, checks=None, blocs=found.blocs)
+        given = findings_of(mcmc, rankings, checks=None, blocs=found.blocs)
         assert given.blocs is found.blocs
 
 
@@ -191,33 +196,30 @@ def test_the_work_of_blocs_with_more_items_than_a_float_has_powers_of_two():
 
 def test_blocs_of_a_large_table_are_found_only_if_asked(monkeypatch):
     """The work grows with choices times items; the page says why there are none."""
-    data = simulate_mallows_mixture(jax.random.key(1), 60, 5, 5, 5, 2.0)
-    work = module.search_work({"center": 0, "concentration": 0}, data.rankings)
-    choices = count_cells(data.rankings)
+    mcmc, rankings = fitted(5)
+    work = module.search_work({"center": 0, "concentration": 0}, rankings)
+    choices = count_cells(rankings)
     assert choices <= 5 * 2**4
     assert work == 60 * 5 + choices * 5 < module.MOST_WORK
-    assert module.search_work({"weights": 0}, data.rankings) == 60 * 5 + 2.5 * choices * 5
+    assert module.search_work({"weights": 0}, rankings) == 60 * 5 + 2.5 * choices * 5
 
-    mcmc = with_groups(fabricated_mcmc(data.rankings, chains=2, draws=10), data)
     monkeypatch.setattr(findings_module, "MOST_WORK", work - 1)
-    found = findings_of(mcmc, data.rankings, checks=None)
+    found = findings_of(mcmc, rankings, checks=None)
     assert found.blocs is None and not found.blocs_first
     assert "ask for them by --blocs" in how_many(found)
-    asked = findings_of(mcmc, data.rankings, checks=None, blocs=2)
+    asked = findings_of(mcmc, rankings, checks=None, blocs=2)
     assert asked.blocs.number == 2 and "--blocs" not in how_many(asked)
 
     monkeypatch.setattr(module, "available_memory", lambda: 1000)
     with pytest.raises(NoBlocsError, match="to find blocs of 5 items takes about"):
-        find_blocs(mcmc.get_samples(group_by_chain=True), data.rankings)
+        find_blocs(mcmc.get_samples(group_by_chain=True), rankings)
 
 
 def test_no_blocs_where_one_population_says_as_much():
-    centers = np.tile(np.arange(5), (5, 1))
-    data = simulate_mallows_mixture(jax.random.key(2), 60, 5, 5, 5, 0.5, centers=centers)
-    mcmc = with_groups(fabricated_mcmc(data.rankings, chains=2, draws=10), data)
-    assert findings_of(mcmc, data.rankings, checks=None).blocs is None
+    mcmc, rankings = fitted(5, 0.5, centers=np.tile(np.arange(5), (5, 1)))
+    assert findings_of(mcmc, rankings, checks=None).blocs is None
     with pytest.raises(NoBlocsError, match="one population describes the rankings as well"):
-        find_blocs(mcmc.get_samples(group_by_chain=True), data.rankings)
+        find_blocs(mcmc.get_samples(group_by_chain=True), rankings)
 
 
 def test_blocs_that_keep_more_than_all_groups(grouped, blocs, monkeypatch):
@@ -229,30 +231,22 @@ def test_blocs_that_keep_more_than_all_groups(grouped, blocs, monkeypatch):
     more = blocs._replace(levels=tuple(more))
     assert "More than 100%" in blocs_in_words.kept_explained(more)
 
-    data = simulate_mallows_mixture(jax.random.key(1), 60, 5, 5, 5, 2.0)
-    mcmc = with_groups(fabricated_mcmc(data.rankings, chains=2, draws=10), data)
+    mcmc, rankings = fitted(5)
     monkeypatch.setattr(findings_module, "find_blocs", lambda *_: more)
-    assert findings_of(mcmc, data.rankings, checks=None).blocs is more
+    assert findings_of(mcmc, rankings, checks=None).blocs is more
     # where one population says nearly as much, they are no coarse view
     little = np.full_like(more.log_density, more.log_density_of_one + 0.09 * 60)
     more = more._replace(log_density=little)
-    assert findings_of(mcmc, data.rankings, checks=None).blocs is None
-    assert "instead" not in blocs_in_words.fewer_blocs(
-        with_chains(
-            blocs._replace(levels=tuple(x._replace(kept=1.4) for x in blocs.levels)), [1, 0]
-        )
-    )
+    assert findings_of(mcmc, rankings, checks=None).blocs is None
+    alike = blocs._replace(levels=tuple(x._replace(kept=1.4) for x in blocs.levels))
+    assert "instead" not in blocs_in_words.fewer_blocs(with_chains(alike, [1, 0]))
 
 
 @pytest.mark.parametrize("components", [None, 3, 5])
 def test_blocs_are_found_if_chains_disagree(components):
     """Not of a mixture of few components, whose groups are as few as blocs."""
-    data = simulate_mallows_mixture(jax.random.key(1), 60, 5, 5, 3, 2.0)
-    mcmc = with_groups(fabricated_mcmc(data.rankings, components, chains=2, draws=10), data)
-    log_joint = np.array(mcmc._states["z"]["log_joint"])
-    log_joint[1] -= 50
-    mcmc._states["z"] |= {"log_joint": log_joint}
-    found = findings_of(mcmc, data.rankings, checks=None)
+    mcmc, rankings = fitted(3, components=components)
+    found = findings_of(apart(mcmc), rankings, checks=None)
     assert found.chains_disagree
     assert found.blocs_first == (components != 3)
     if components == 3:

@@ -133,21 +133,18 @@ def test_tree(fitted, number, levels):
     by_column = {head.x: [node for node in tree.nodes if node.x == head.x] for head in tree.heads}
     for head in tree.heads:
         nodes = by_column[head.x]
-        heights = [float(node.height) for node in nodes]
+        heights = [node.height for node in nodes]
         assert sum(heights) == pytest.approx(blocs._FLOW, abs=0.1 * len(nodes))
         words_end = [blocs._FIRST_LINE + blocs._LINE * len(node.lines) for node in nodes]
-        ends = [
-            float(node.y) + max(float(node.height), end)
-            for node, end in zip(nodes, words_end, strict=True)
-        ]
-        assert (np.array(ends[:-1]) < [float(node.y) for node in nodes[1:]]).all()
-        assert max(ends) <= float(tree.height)
+        ends = [node.y + max(node.height, end) for node, end in zip(nodes, words_end, strict=True)]
+        assert (np.array(ends[:-1]) < [node.y for node in nodes[1:]]).all()
+        assert max(ends) <= tree.height
     for band in tree.bands:
         numbers = [float(x) for x in re.findall(r"[\d.]+", band.path)]
         left, right, thick = numbers[1], numbers[7], numbers[8] - numbers[7]
         assert thick >= 0.9 * blocs._LEAST_FLOW * blocs._FLOW
         starts, ends = (
-            [n for x in by_column for n in by_column[x] if abs(float(n.x) - at) < 0.1]
+            [n for x in by_column for n in by_column[x] if abs(n.x - at) < 0.1]
             for at in (numbers[0] - blocs._BAR, numbers[6])
         )
         assert any(_holds(node, left, thick) for node in starts)
@@ -160,10 +157,10 @@ def test_words_in_the_tree_do_not_touch(fitted, monkeypatch):
     tree = blocs._tree(fitted[1].blocs._replace(number=3), fitted[0].num_rankings)
     for head in tree.heads:
         nodes = [node for node in tree.nodes if node.x == head.x]
-        starts = [*(float(node.y) for node in nodes[1:]), float(tree.height)]
+        starts = [*(node.y for node in nodes[1:]), tree.height]
         for node, start in zip(nodes, starts, strict=True):
             last = 13 + 15 * len(node.lines)  # where the template has the last line
-            assert float(node.y) + last + 4 < start
+            assert node.y + last + 4 < start
 
 
 def test_a_bloc_has_the_color_of_the_level_shown(fitted):
@@ -180,8 +177,8 @@ def test_a_bloc_has_the_color_of_the_level_shown(fitted):
     flow = found.levels[3].flow
     assert [shown.index(color) for color in more] == flow.argmax(0).tolist()
     # bands have the colours of their ends in the level shown
-    middle = {float(node.y): node for node in tree.nodes if node.x == tree.heads[1].x}
-    x = float(tree.heads[1].x)
+    middle = {node.y: node for node in tree.nodes if node.x == tree.heads[1].x}
+    x = tree.heads[1].x
     for band in tree.bands:
         numbers = [float(n) for n in re.findall(r"[\d.]+", band.path)]
         at = numbers[7] if abs(numbers[6] - x) < 0.1 else numbers[1]
@@ -226,8 +223,8 @@ def _choices(number, size):
 
 def _holds(node, top, height):
     """Whether a bar has the end of a band beside it."""
-    first = float(node.y)
-    return first - 0.2 <= top and top + height <= first + float(node.height) + 0.4
+    first = node.y
+    return first - 0.2 <= top and top + height <= first + node.height + 0.4
 
 
 def test_names_in_the_tree_are_shown_as_they_are(page):

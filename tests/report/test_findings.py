@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import pytest
 from helpers.command_line import QUICK_FIT, SOI
-from helpers.fabricated import fabricated_mcmc, fabricated_weights_mcmc, with_groups
+from helpers.fabricated import apart, fabricated_mcmc, fabricated_weights_mcmc, with_groups
 
 from numpyro_rankings import read_rankings, to_inference_data, words
 from numpyro_rankings.cli import fit, main
@@ -45,14 +45,6 @@ def fit_these(mcmc, monkeypatch, out="out"):
     """Let the command write results of these draws."""
     monkeypatch.setattr(fit, "_sample", lambda *_: Sampled(mcmc, "length", (60, 60)))
     assert main(["fit", "small.soi", *QUICK_FIT, "--out", out]) == 0
-
-
-def apart(mcmc):
-    """Return the run with chains that disagree: their log joints are far apart."""
-    log_joint = np.array(mcmc._states["z"]["log_joint"])
-    log_joint[1] -= 50
-    mcmc._states["z"] |= {"log_joint": log_joint}
-    return mcmc
 
 
 def weighted(rankings):
@@ -141,7 +133,7 @@ def test_numbers_are_the_same_on_screen_page_and_in_files(
         certain = " > ".join(x[0] if len(x) == 1 else f"{{{', '.join(x)}}}" for x in p.certain)
         assert f". {html.escape(certain)}. The most frequent order" in page
     assert "<th>members</th>" not in page
-    assert "it can list more or fewer than the size" in " ".join(page.split())
+    assert "it can list more or fewer members than the size says" in " ".join(page.split())
     assert ("too small for them" in " ".join(shown.split())) != with_intervals
     assert ("too small for them" in page) != with_intervals
     assert ("mean and 90% interval" in figures(page)) == with_intervals
@@ -150,7 +142,7 @@ def test_numbers_are_the_same_on_screen_page_and_in_files(
         assert numbers[0 if with_intervals else 1] in text
         assert numbers[1 if with_intervals else 0] not in text
     total = sum(float(row["share"]) for row in rows)
-    assert total == pytest.approx(1) and "belong to no group that holds" not in page + shown
+    assert total == pytest.approx(1) and "are in groups that do not hold" not in page + shown
     found = findings_of(az.from_netcdf("out/posterior.nc"), small, checks=None)
     for text in (how_found(found), *(step.text for step in next_steps(found))):
         assert text in html.unescape(page) and text in " ".join(shown.split())
@@ -197,7 +189,7 @@ def test_what_is_left_counts_all_draws(small, monkeypatch, capsys):
     assert sorted([first.mean_size, second.mean_size]) == pytest.approx([18, 20])
     assert found.left == pytest.approx(6 / 40 / 3)
     fit_these(mcmc, monkeypatch)
-    line, page = "5.0% belong to no group that holds", open("out/report.html", encoding="utf-8")
+    line, page = "5.0% are in groups that do not hold", open("out/report.html", encoding="utf-8")
     for text in (capsys.readouterr().out, page.read()):
         assert line in text
         shares = ["45.0%", "50.0%"]  # those that are shown, with which it is 100%
@@ -270,7 +262,7 @@ def test_no_group_holds(small):
     rare = [p._replace(presence=0.2) for p in found.profiles]
     write_report("page.html", mcmc, small, rare, found.reference, checks=None)
     page = open("page.html", encoding="utf-8").read()
-    assert "No group holds" in page and "belong to no group that holds" in page
+    assert "No group holds" in page and "are in groups that do not hold" in page
     assert "What do they want?" not in page and "<h3>" not in page.partition("come and go</h2>")[0]
 
 

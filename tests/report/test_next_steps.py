@@ -215,7 +215,9 @@ def test_what_can_be_used(found):
     assert none.text == "Report no groups." and "(--components 1)" in one.text
     out = "--out numpyro-rankings-results"
     assert one.command == f"{command} --components 1 {out}-1-group"
-    assert texts(good._replace(reference=None)) == ["Report what all want: there is one group."]
+    assert texts(good._replace(reference=None)) == [
+        "Report what all together want: there is one group."
+    ]
 
 
 def test_one_chain(rankings):

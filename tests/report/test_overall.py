@@ -110,14 +110,14 @@ def test_it_is_green_only_if_chains_agreement_and_fit_are_good(blocs):
     assert apart.reasons[0] == "Do not rely on the groups: the runs do not agree (R-hat 2.18)."
     near = overall(with_worst(blocs, 1.03, 900, "care"))
     assert near.level == "care"
-    assert near.reasons[0] == "Of the groups, the runs nearly agree (R-hat 1.030)."
+    assert near.reasons[0] == "Use the groups with care: the runs nearly agree (R-hat 1.030)."
     assert overall(blocs._replace(checks=None)).reasons == good.reasons[:2]
 
 
 def test_one_bloc(blocs):
     one = blocs.blocs._replace(number=1)
     said = overall(blocs._replace(blocs=one))
-    assert said.headline == "Report what all want together: the only bloc contains everybody."
+    assert said.headline == "Report what all together want: there is one bloc."
 
 
 @pytest.mark.parametrize(
@@ -201,11 +201,11 @@ def test_there_are_no_clear_groups(groups):
     assert said.headline == (
         "There are no clear groups: none is found again in more than half of the draws."
     )
-    assert trust(rare) == "No: none holds."
-    assert trust(with_worst(rare, 1.03, 900, "care")) == "No: none holds."
+    assert trust(rare) == "No: no group holds."
+    assert trust(with_worst(rare, 1.03, 900, "care")) == "No: no group holds."
     loose = with_groups_of(groups, [0.04, 0.05, 0.06, 0.07, 0.08, 0.09])
     assert (
-        "the members of all 6 that hold hardly agree (4% to 9%, where 0% is chance)"
+        "the 6 that hold have members who hardly agree (4% to 9%, where 0% is chance)"
         in overall(loose).headline
     )
     assert trust(loose) == "Yes: the runs agree that there are no clear groups."
@@ -220,7 +220,7 @@ def test_there_are_no_clear_groups(groups):
     for total, unclear in ((1.9, False), (2.1, True)):
         left = groups._replace(total=int(total * sum(p.mean_size for p in groups.profiles)))
         assert judgements_of(left).unclear == ("few belong" if unclear else "")
-        assert ("belong to no group that holds" in overall(left).headline) == unclear
+        assert ("are in groups that do not hold" in overall(left).headline) == unclear
     assert MOST_LEFT == 0.5
 
 
@@ -252,7 +252,7 @@ def test_a_fifth_of_the_checks_may_fail():
 
 def test_one_population(groups):
     one = groups._replace(reference=None, profiles=groups.profiles[:1])
-    assert overall(one).headline == "Report what all want: one group was fitted."
+    assert overall(one).headline == "Report what all together want: there is one group."
     bad = overall(with_worst(one, 1.004, 50, "bad"))
     assert bad.headline == "Report nothing yet: the draws are too few (ESS 50)."
 

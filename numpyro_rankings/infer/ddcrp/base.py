@@ -10,68 +10,38 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 from jax import Array, random
-from numpyro.util import is_prng_key
 
 from numpyro_rankings.distributions import DistanceDependentCRP, links_to_partition
 from numpyro_rankings.infer.base import GibbsKernel, GibbsState
-from numpyro_rankings.infer.checks import (
-    check_arguments,
-    check_possible,
-    check_scale,
-    check_start_values,
-)
-from numpyro_rankings.infer.ddcrp.reach import (
-    LinkPrior,
-    LinkWeights,
-    as_link_weights,
-    log_links,
-)
+from numpyro_rankings.infer.checks import check_possible, check_scale, check_start_values
+from numpyro_rankings.infer.ddcrp.reach import LinkPrior, LinkWeights, as_link_weights, log_links
 from numpyro_rankings.infer.ddcrp.scales import start_scale, update_decay_scale
 from numpyro_rankings.infer.mixture.membership import label_dtype
-from numpyro_rankings.infer.priors import draw_start, log_prior
+from numpyro_rankings.infer.priors import draw_start
 from numpyro_rankings.links.decays import Decay
 from numpyro_rankings.links.distances import as_neighbors, check_distances, num_distances
 from numpyro_rankings.ops.checks import is_traced
 
 
 class CurrentLinks(NamedTuple):
-    """The values that a sweep changes.
+    """The values that a sweep changes; others are a base, or auxiliary variables of a family."""
 
-    - **links** - the point that each point links to, (N,) int32.
-    - **prior** - prior of the links, with the current α and scale of the decay.
-    - **points** - the data as the updates use them, given the auxiliary variables.
-    - **others** - the kernel's other sites: ``base`` of a language model, auxiliary variables of a
-      family.
-    """
-
-    links: Array
-    prior: LinkPrior
-    points: Any
+    links: Array  # the point that each point links to, (N,) int32
+    prior: LinkPrior  # prior of the links, with the current α and scale of the decay
+    points: Any  # the data as the updates use them, given the auxiliary variables
     others: dict[str, Array]
 
 
 class LinkInputs(NamedTuple):
-    """The values that a sweep conditions on.
-
-    - **data** and **distances** - the arguments of ``mcmc.run``; a block has no distances.
-    - **site_priors** - prior of each of the kernel's sites in a user's model; ``{}`` without one.
-    """
+    """The values that a sweep conditions on."""
 
     data: Any
-    distances: Any
-    site_priors: dict[str, Any]
+    distances: Any  # as the data an argument of mcmc.run; a block has none
+    site_priors: dict[str, Any]  # priors of the kernel's sites in a user's model, by name
 
 
 class LinkGibbs(GibbsKernel):
-    """Base of the samplers of links: distances, decay, α, state.
-
-    A subclass gives the sweep, the initial values of its sites, and the likelihood of the data
-    given them.
-
-    ``z`` of the state has ``links`` (N,), ``assignments`` (N,), ``num_clusters``, ``alpha``,
-    ``decay_scale`` if it is learned, ``base`` (V,) of a language model if it is unknown, and
-    ``log_joint``.
-    """
+    """Base of the samplers of links: a subclass gives sweep, initial values and likelihood."""
 
     _arguments_named = ("data", "distances")
     _own_sites: tuple[str, ...] = ("links",)
@@ -112,17 +82,11 @@ class LinkGibbs(GibbsKernel):
 
     @abstractmethod
     def _check_data(self, data: Any) -> int:
-        """The number of points.
-
-        :raises ValueError: if the data do not fit the kernel.
-        """
+        """Return the number of points, or raise ValueError if the data do not fit the kernel."""
 
     @abstractmethod
     def _points(self, data: Any, distances: Any, others: Mapping[str, Array]) -> Any:
-        """The data as the updates use them.
-
-        :param others: sites of the kernel, which include auxiliary variables of the data.
-        """
+        """The data as the updates use them, given the sites of the kernel."""
 
     def _start_auxiliary(self, key: Array, data: Any, start: dict) -> dict[str, Array]:
         """Initial auxiliary variables of the data, by site."""
@@ -136,18 +100,11 @@ class LinkGibbs(GibbsKernel):
     def _start_sites(
         self, key: Array, start: dict, current: CurrentLinks, given: LinkInputs
     ) -> CurrentLinks:
-        """The kernel's sites before the first sweep.
-
-        :param start: initial values by site, given by the user.
-        :param current: with the sites of :meth:`_blank`.
-        """
+        """The kernel's sites before the first sweep, from blank ones and those of the user."""
 
     @abstractmethod
     def _log_data(self, current: CurrentLinks, labels: Array, given: LinkInputs) -> Array:
-        """log p(data and the kernel's sites other than links | links).
-
-        :param labels: the partition that the links make, (N,).
-        """
+        """log p(data and the kernel's sites other than links | links), which make the partition."""
 
     # -- data ------------------------------------------------------------------------------------
 
@@ -175,15 +132,25 @@ class LinkGibbs(GibbsKernel):
                 warnings.warn(
                     f"the distances are of {size + awaited} points and the data of {size}: the "
                     f"values of the last {awaited} are taken as not known",
-                    stacklevel=4,
+                    stacklevel=3,
                 )
 
     def _check_start(
-        self, name: str, value: np.ndarray, chains: tuple[int, ...], args: tuple, kwargs: dict
+        self, start: dict | None, chains: tuple[int, ...], args: tuple, kwargs: dict
     ) -> None:
+        check_start_values(start)
+        given = start or {}
+        if "assignments" in given and "links" not in given and not self._takes_labels:
+            raise ValueError("the kernel starts from links: give init_params={'links': links}")
         data, distances = self._arguments(args, kwargs)
-        size = self._check_data(data) if distances is None else num_distances(distances)
-        shape = (*chains, size)
+        for name in ("links", "assignments"):
+            value = given.get(name)
+            if value is not None and not is_traced((value, args, kwargs)):
+                size = self._check_data(data) if distances is None else num_distances(distances)
+                self._check_labels(name, np.asarray(value), (*chains, size))
+
+    def _check_labels(self, name: str, value: np.ndarray, shape: tuple[int, ...]) -> None:
+        size = shape[-1]
         if value.dtype.kind not in "iu" or value.shape != shape or value.max() >= size:
             what = "a point" if name == "links" else "a label"
             raise ValueError(
@@ -191,36 +158,10 @@ class LinkGibbs(GibbsKernel):
                 f"{size - 1}, an integer array of shape {shape}, got {value.shape} of {value.dtype}"
             )
 
-    def init(
-        self,
-        rng_key: Array,
-        num_warmup: int,
-        init_params: dict | None,
-        model_args: tuple,
-        model_kwargs: dict | None,
-    ) -> Any:
-        """Initial state; a batch of keys gives a batch of chains."""
-        check_arguments(model_args, dict(model_kwargs or {}))
-        if not self._is_block:
-            check_start_values(init_params)
-        given = {} if self._is_block else init_params or {}
-        if "assignments" in given and "links" not in given and not self._takes_labels:
-            raise ValueError("the kernel starts from links: give init_params={'links': links}")
-        for name in ("links", "assignments"):
-            value = given.get(name)
-            if value is not None and not is_traced((value, model_args, model_kwargs)):
-                self._check(model_args, dict(model_kwargs or {}))
-                chains = () if is_prng_key(rng_key) else rng_key.shape[:1]
-                self._check_start(
-                    name, np.asarray(value), chains, model_args, dict(model_kwargs or {})
-                )
-        state = super().init(rng_key, num_warmup, init_params, model_args, model_kwargs)
+    def _finish_start(self, state: Any, num_warmup: int) -> Any:
         if not self._is_block:
             check_possible(state.potential_energy)
         return state
-
-    def _has_prior(self, value: Any) -> bool:
-        return isinstance(value, dist.Distribution) and not self._is_block
 
     def _scale_arguments(self) -> dict[str, Any]:
         decay_scale = None if self._decay is None else self._decay.scale
@@ -230,7 +171,7 @@ class LinkGibbs(GibbsKernel):
 
     @property
     def _learns_scale(self) -> bool:
-        return self._decay is not None and self._has_prior(self._decay.scale)
+        return self._learned_prior("decay_scale") is not None
 
     def _site_priors(self, own: Mapping[str, Array], args: tuple, kwargs: dict) -> dict[str, Any]:
         """Priors of the kernel's sites in a user's model, given its other sites."""
@@ -275,19 +216,14 @@ class LinkGibbs(GibbsKernel):
         log_terms: Callable[[LinkPrior], Array],
         distances: Any,
     ) -> LinkPrior:
-        """Draw α, then the scale of the decay, if they are unknown.
-
-        :param draw_alpha: function of the key, the prior of the links and the prior of α.
-        :param log_terms: terms whose sum is the log likelihood of α and the scale.
-        """
+        """Draw α, then the scale of the decay, if they are unknown."""
         key_alpha, key_scale = random.split(key)
-        if self._has_prior(self._alpha):
-            assert isinstance(self._alpha, dist.Distribution)
-            prior = prior._replace(alpha=draw_alpha(key_alpha, prior, self._alpha))
-        if self._learns_scale:
-            assert self._decay is not None and isinstance(self._decay.scale, dist.Distribution)
+        alpha_prior, scale_prior = map(self._learned_prior, ("alpha", "decay_scale"))
+        if alpha_prior is not None:
+            prior = prior._replace(alpha=draw_alpha(key_alpha, prior, alpha_prior))
+        if scale_prior is not None:
             weights_of = self._weights_of(distances)
-            prior = update_decay_scale(key_scale, log_terms, prior, self._decay.scale, weights_of)
+            prior = update_decay_scale(key_scale, log_terms, prior, scale_prior, weights_of)
         return prior
 
     # -- state -----------------------------------------------------------------------------------
@@ -307,9 +243,7 @@ class LinkGibbs(GibbsKernel):
         current = self._start_sites(key_sites, start, current, given)
         if self._is_block:
             values = self._sites_of(current)
-            self._check_dependents(
-                values, "", args, kwargs, lambda _, fn: isinstance(fn, dist.Unit)
-            )
+            self._check_dependents(values, args, kwargs, lambda _, fn: isinstance(fn, dist.Unit))
         one = jnp.ones(())
         state = GibbsState(z, one, one, jnp.array(False), rng_key)
         return self._write(state, current, given)
@@ -321,13 +255,13 @@ class LinkGibbs(GibbsKernel):
         if self._is_block:
             return {}
         alpha = draw_start(key_alpha, start.get("alpha", self._alpha))
-        if not self._learns_scale:
+        scale_prior = self._learned_prior("decay_scale")
+        if scale_prior is None:
             return {"alpha": alpha}
-        assert self._decay is not None and isinstance(self._decay.scale, dist.Distribution)
         if "decay_scale" in start:
             scale = draw_start(key_scale, start["decay_scale"])
         else:
-            scale = start_scale(key_scale, self._decay.scale, self._weights_of(distances))
+            scale = start_scale(key_scale, scale_prior, self._weights_of(distances))
         return {"alpha": alpha, "decay_scale": scale}
 
     @staticmethod
@@ -366,15 +300,9 @@ class LinkGibbs(GibbsKernel):
 
     def _log_joint(self, current: CurrentLinks, labels: Array, given: LinkInputs) -> Array:
         """log p(data, the kernel's sites, α, scale)."""
-        log_joint = self._log_data(current, labels, given)
-        log_joint += jnp.sum(log_links(current.links, current.prior))
-        if self._has_prior(self._alpha):
-            assert isinstance(self._alpha, dist.Distribution)
-            log_joint += log_prior(self._alpha, current.prior.alpha)
-        if self._learns_scale:
-            assert self._decay is not None
-            log_joint += log_prior(self._decay.scale, current.prior.scale)
-        return log_joint
+        prior, log_joint = current.prior, self._log_data(current, labels, given)
+        log_joint += jnp.sum(log_links(current.links, prior))
+        return self._add_log_priors(log_joint, alpha=prior.alpha, decay_scale=prior.scale)
 
     def _potential(self, state: GibbsState, args: tuple, kwargs: dict) -> Array:
         current, given = self._read(state, args, kwargs)

@@ -134,16 +134,10 @@ class DDCRPLanguageGibbs(LinkGibbs):
         if distances is not None and not is_traced(distances):
             check_sequential(distances)
 
-    def init(
-        self,
-        rng_key: Array,
-        num_warmup: int,
-        init_params: dict | None,
-        model_args: tuple,
-        model_kwargs: dict | None,
-    ) -> Any:
-        """Initial state; a batch of keys gives a batch of chains."""
-        base = None if self._is_block or not self._is_unknown else (init_params or {}).get("base")
+    def _check_start(
+        self, start: dict | None, chains: tuple[int, ...], args: tuple, kwargs: dict
+    ) -> None:
+        base = (start or {}).get("base") if self._is_unknown else None
         if base is not None and not is_traced(base):
             size, base = self._concentration({}).shape[0], np.asarray(base)
             is_one = base.shape[-1:] == (size,) and base.dtype.kind in "iuf"
@@ -151,22 +145,10 @@ class DDCRPLanguageGibbs(LinkGibbs):
                 raise ValueError(
                     f"init_params['base'] must be {size} positive probabilities whose sum is 1"
                 )
-        return super().init(rng_key, num_warmup, init_params, model_args, model_kwargs)
-
-    def _check_start(
-        self, name: str, value: np.ndarray, chains: tuple[int, ...], args: tuple, kwargs: dict
-    ) -> None:
-        super()._check_start(name, value, chains, args, kwargs)
-        if name != "links":
-            return
-        symbols = np.asarray(self._arguments(args, kwargs)[0])
-        bad = (symbols[value] != symbols) | (value > np.arange(len(symbols))) | (value < 0)
-        if bad.any():
-            row = int(np.argmax(bad.reshape(-1, len(symbols)).any(axis=0)))
-            raise ValueError(
-                f"init_params['links'] must lead to the same symbol, and not forward: that of row "
-                f"{row} does not"
-            )
+        super()._check_start(start, chains, args, kwargs)
+        links = (start or {}).get("links")
+        if links is not None and not is_traced((links, args, kwargs)):
+            check_links(np.asarray(links), np.asarray(self._arguments(args, kwargs)[0]))
 
     def _points(self, data: Any, distances: Any, others: Mapping[str, Array]) -> Array:
         return jnp.asarray(data, jnp.int32)
@@ -252,6 +234,17 @@ class DDCRPLanguageGibbs(LinkGibbs):
         return current._replace(others={"base": base})
 
 
+def check_links(links: np.ndarray, symbols: np.ndarray) -> None:
+    """Raise ValueError if a link leads to another symbol, or forward."""
+    bad = (symbols[links] != symbols) | (links > np.arange(len(symbols))) | (links < 0)
+    if bad.any():
+        row = int(np.argmax(bad.reshape(-1, len(symbols)).any(axis=0)))
+        raise ValueError(
+            f"init_params['links'] must lead to the same symbol, and not forward: that of row "
+            f"{row} does not"
+        )
+
+
 def check_sequential(distances: Any) -> None:
     """Raise ValueError if a point can link to a later one."""
     sparse = isinstance(distances, SparseDistances)
@@ -267,10 +260,7 @@ def check_sequential(distances: Any) -> None:
 
 
 def log_next_symbols(symbols: Array, log_base: Array, prior: LinkPrior) -> Array:
-    """log p(w_i | w_<i) of each symbol, with the links summed over, (N,).
-
-    :param log_base: log G_0(w_i), (N,).
-    """
+    """log p(w_i | w_<i) of each symbol, with the links summed over, (N,), from log G_0(w_i)."""
     log_alpha = jnp.log(prior.alpha)
     log_copied = log_totals(weights_within(symbols, prior.weights))
     log_weight = jnp.logaddexp(log_alpha + log_base, log_copied)
@@ -295,12 +285,10 @@ def log_growth(log_odds: Array, delta: Array) -> Array:
 def update_alpha_without_links(
     key: Array, prior: LinkPrior, alpha_prior: dist.Distribution, symbols: Array, log_base: Array
 ) -> Array:
-    """Draw α with the links summed over, by slice sampling of its logarithm.
-
-    If log α grows by δ, the log of a sum of α and other weights grows by log(p e^δ + 1 - p), where
-    p is the share of α in the sum: in the numerator the posterior probability of a link to itself,
-    in the denominator the prior probability.
-    """
+    """Draw α with the links summed over, by slice sampling of its logarithm."""
+    # If log α grows by δ, the log of a sum of α and other weights grows by log(p e^δ + 1 - p),
+    # where p is the share of α in the sum: in the numerator the posterior probability of a link to
+    # itself, in the denominator the prior probability.
     log_copied = log_totals(weights_within(symbols, prior.weights))
     log_total = log_totals(prior.weights)
 

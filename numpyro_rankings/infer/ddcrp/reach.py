@@ -8,15 +8,10 @@ from jax import Array, random
 
 
 class LinkWeights(NamedTuple):
-    """Weights f_ij of links to other points.
+    """Weights f_ij of links to neighbors, -1 where there is none; None if to all: L is N."""
 
-    - **neighbors** - the points that each point can link to, (N, L), -1 where there is none; None
-      if it can link to all, and then L is N.
-    - **log_decay** - log f_ij of the link to each of them, (N, L).
-    """
-
-    neighbors: Array | None
-    log_decay: Array
+    neighbors: Array | None  # (N, L)
+    log_decay: Array  # log f_ij of the link to each of them, (N, L)
 
     @property
     def size(self) -> int:
@@ -68,12 +63,9 @@ def log_weight_of_links(links: Array, log_alpha: Array, weights: LinkWeights) ->
 
 
 def links_go_back(neighbors: Array | None, distances: Array) -> Array:
-    """Whether no chain of links can return to the point where it started.
-
-    It cannot if all links go to earlier points, in the given order of the points or in the order of
-    the number of others that each can link to, as with links back, or forward, in time. Other
-    distances without cycles are not recognised.
-    """
+    """Whether no chain of links can return to the point where it started."""
+    # It cannot if all links go to earlier points, in the given order or in that of the number of
+    # others that each can link to. Other distances without cycles are not recognised.
     weights = as_link_weights(neighbors, jnp.where(distances < jnp.inf, 0.0, -jnp.inf))
     can_link = weights.log_decay > -jnp.inf
     columns = jnp.arange(weights.size) if neighbors is None else neighbors
@@ -102,10 +94,7 @@ def link_backward(weights: LinkWeights) -> Array:
 
 
 def draw_links(key: Array, log_itself: Array, weights: LinkWeights) -> Array:
-    """Draw all links independently, (N,).
-
-    :param log_itself: log weight of the link of a point to itself, () or (N,).
-    """
+    """Draw all links independently, (N,), with log weights of the links of points to themselves."""
     index = jnp.arange(weights.size)
     log_itself = jnp.broadcast_to(log_itself, (weights.size,))
     log_weights = jnp.concatenate([weights.log_decay, log_itself[:, None]], axis=1)

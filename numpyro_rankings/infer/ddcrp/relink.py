@@ -20,51 +20,36 @@ from numpyro_rankings.ops.links import representatives
 from numpyro_rankings.ops.loops import shared_bound
 from numpyro_rankings.ops.sums import count_by_label
 
-
-class _Forest(NamedTuple):
-    """Links, and the children of each point as a doubly linked list; N stands for none.
-
-    - **nodes** - (N + 1, 4): the point that each links to, its first child, and its next and
-      previous sibling. Row N takes the values that must not be written anywhere; what it
-      holds has no meaning.
-
-    What is read and written together is one array, changed by one scatter after all reads:
-    otherwise XLA copies arrays of N numbers at every step.
-    """
-
-    nodes: Array
-
-
+# A forest has links, and the children of each point as a doubly linked list, (N + 1, 4): where each
+# links to, its first child, and its next and previous sibling; N stands for none. Row N takes the
+# values that must not be written anywhere; what it holds has no meaning. What is read and written
+# together is one array, changed by one scatter after all reads: otherwise XLA copies whole arrays
+# at every step.
 _LINK, _FIRST, _NEXT, _BEFORE = range(4)
 
 
 class _Components(NamedTuple):
     """The partition that the links make, with labels 0, …, N.
 
-    - **table** - (N + 1, 4): label of each point; and by label the size, a permutation of the
-      labels with those in use first, and the place of each label in it. One array, as for the
-      forest.
-    - **clusters** - statistics by label, leading axis N + 1; the last entry takes what is dropped.
-    - **number** - number of labels in use.
+    The **table**, (N + 1, 4), has the label of each point; and by label the size, a permutation of
+    the labels with those in use first, and the place of each label in it. It is one array, as for
+    the forest.
     """
 
     table: Array
-    clusters: Any
-    number: Array
+    clusters: Any  # statistics by label; the last entry takes what is dropped
+    number: Array  # number of labels in use
 
 
 _LABEL, _SIZE, _ID, _PLACE = range(4)
 
 
 class _Graph(NamedTuple):
-    """The values that a sweep changes.
+    """The values that a sweep changes."""
 
-    - **forest** - the links; **parts** - the components that they make.
-    - **visited** - (N + 1, 2): members of the current tree; and for each point the root of the last
-      tree in which the search met it.
-    """
-
-    forest: _Forest
+    # In ``visited``, (N + 1, 2), are the members of the current tree; and for each point the last
+    # root by whose tree the search met it.
+    forest: Array
     parts: _Components
     visited: Array
 
@@ -73,56 +58,37 @@ _MEMBER, _SEEN = range(2)
 
 
 class _Given(NamedTuple):
-    """The values that a sweep conditions on.
+    """The values that a sweep conditions on."""
 
-    - **weights** - weights of links to other points; **log_alpha** - log weight of a point's link
-      to itself.
-    - **points** - the points and their statistics; **family** - the component family.
-    - **uniforms** - a random number for each draw, (N,).
-    """
-
-    weights: LinkWeights
-    log_alpha: Array
+    weights: LinkWeights  # of links to other points
+    log_alpha: Array  # log weight of a point's link to itself
     points: DataPoints
     family: Family
-    uniforms: Array
+    uniforms: Array  # a random number for each draw, (N,)
 
 
 class _Tree(NamedTuple):
-    """The points that link to a root, directly or not, and the root.
+    """The points that link to a root, directly or not, and the root."""
 
-    - **number** - number of points; **statistics** of them.
-    - **home** - label of its component; **home_size**, number of points there, with the tree.
-    - **whole** - whether the tree is the whole component.
-    - **left** - statistics of the rest of the component.
-    """
-
-    number: Array
+    number: Array  # number of points
     statistics: Any
-    home: Array
-    home_size: Array
-    whole: Array
-    left: Any
+    home: Array  # label of its component
+    home_size: Array  # number of points there, with the tree
+    whole: Array  # whether the tree is the whole component
+    left: Any  # statistics of the rest of the component
 
 
 class _Target(NamedTuple):
-    """The component that a tree joins.
+    """The component that a tree joins; the last label replaces one that falls out of use."""
 
-    - **alone** - whether the new link is to a point of the tree.
-    - **label**, **size** and **statistics** of the component before.
-    - **closes** - whether the label that the tree had falls out of use.
-    - **place** of that label among those in use; **last** place in use, and the label there,
-      **other**, which takes its place.
-    """
-
-    alone: Array
-    label: Array
+    alone: Array  # whether the new link is to a point of the tree
+    label: Array  # of the component before, as are its size and statistics
     size: Array
     statistics: Any
-    closes: Array
-    place: Array
-    last: Array
-    other: Array
+    closes: Array  # whether the label of the tree falls out of use
+    place: Array  # of that label among those in use
+    last: Array  # last place in use
+    other: Array  # the label there
 
 
 def update_links_in_turn(
@@ -137,7 +103,7 @@ def update_links_in_turn(
     visited = jnp.full((size + 1, 2), -1, jnp.int32)
     graph = _Graph(_plant(links), _group(links, points, family), visited)
     graph = jax.lax.fori_loop(0, size, lambda i, graph: _update_link(i, graph, given), graph)
-    return graph.forest.nodes[:size, _LINK]
+    return graph.forest[:size, _LINK]
 
 
 def _update_link(i: Array, graph: _Graph, given: _Given) -> _Graph:
@@ -166,7 +132,7 @@ def _set(array: Array, *changes: tuple[Array | int, int, Array | int]) -> Array:
     return array.at[rows, columns].set(values)
 
 
-def _plant(links: Array) -> _Forest:
+def _plant(links: Array) -> Array:
     """The forest of links, (N,)."""
     size = links.shape[0]
     index = jnp.arange(size, dtype=jnp.int32)
@@ -180,46 +146,42 @@ def _plant(links: Array) -> _Forest:
     opens = jnp.concatenate([jnp.ones(1, bool), ~same]) & (ordered < size)
     first = none.at[jnp.where(opens, ordered, size)].set(jnp.where(opens, order, size))
     links = jnp.append(links.astype(jnp.int32), size)
-    return _Forest(jnp.stack([links, first, following, before], axis=1))
+    return jnp.stack([links, first, following, before], axis=1)
 
 
-def _cut(forest: _Forest, i: Array) -> _Forest:
+def _cut(forest: Array, i: Array) -> Array:
     """Take the link of a point away: it is then a root until it is grafted again."""
-    size = forest.nodes.shape[0] - 1
-    mine = forest.nodes[i]
+    size = forest.shape[0] - 1
+    mine = forest[i]
     parent = jnp.where(mine[_LINK] == i, size, mine[_LINK])
     before, following = mine[_BEFORE], mine[_NEXT]
-    nodes = _set(
-        forest.nodes,
+    return _set(
+        forest,
         (jnp.where(before == size, parent, size), _FIRST, following),
         (before, _NEXT, following),
         (following, _BEFORE, before),
     )
-    return _Forest(nodes)
 
 
-def _graft(forest: _Forest, i: Array, j: Array) -> _Forest:
+def _graft(forest: Array, i: Array, j: Array) -> Array:
     """Link a root to a point."""
-    size = forest.nodes.shape[0] - 1
-    sibling = jnp.where(i == j, size, forest.nodes[j, _FIRST])
-    nodes = _set(
-        forest.nodes,
+    size = forest.shape[0] - 1
+    sibling = jnp.where(i == j, size, forest[j, _FIRST])
+    return _set(
+        forest,
         (i, _LINK, j),
         (i, _NEXT, sibling),
         (i, _BEFORE, size),
         (jnp.where(i == j, size, j), _FIRST, i),
         (sibling, _BEFORE, i),
     )
-    return _Forest(nodes)
 
 
-def _find_tree(forest: _Forest, i: Array, visited: Array) -> tuple[Array, Array]:
-    """The points that link to root i, directly or not: their number, and **visited**, (N + 1, 2).
-
-    The first column of it lists them, the root first; the second has i in the row of each. The
-    search is breadth first, and this list is also the queue of points whose children are to come.
-    """
-    size = forest.nodes.shape[0] - 1
+def _find_tree(forest: Array, i: Array, visited: Array) -> tuple[Array, Array]:
+    """The points that link to root i, directly or not: their number, and ``visited``."""
+    # Its first column lists them, the root first; the second has i in the row of each. The search
+    # is breadth first, and this list is also the queue of points whose children are to come.
+    size = forest.shape[0] - 1
 
     def look(state: tuple) -> tuple:
         at, child, number, visited = state
@@ -232,15 +194,15 @@ def _find_tree(forest: _Forest, i: Array, visited: Array) -> tuple[Array, Array]
         number = number + some
         at = at + ~some
         parent = jnp.where(at < number, visited[jnp.minimum(at, size), _MEMBER], size)
-        first = jnp.where(at < number, forest.nodes[parent, _FIRST], size)
-        child = jnp.where(some, forest.nodes[child, _NEXT], first)
+        first = jnp.where(at < number, forest[parent, _FIRST], size)
+        child = jnp.where(some, forest[child, _NEXT], first)
         return at, child, number, visited
 
     def goes_on(state: tuple) -> Array:
         return shared_bound((state[0] < state[2]).astype(jnp.int32)) > 0
 
     visited = _set(visited, (0, _MEMBER, i), (i, _SEEN, i))
-    start = jnp.array(0), forest.nodes[i, _FIRST], jnp.array(1), visited
+    start = jnp.array(0), forest[i, _FIRST], jnp.array(1), visited
     _, _, number, visited = jax.lax.while_loop(goes_on, look, start)
     return number, visited
 
@@ -262,13 +224,9 @@ def _group(links: Array, points: DataPoints, family: Family) -> _Components:
 
 
 def _read(read: Callable, parts: _Components, number: Array) -> tuple[Any, _Components]:
-    """Values read from the components before these are changed.
-
-    They are read in a loop of one pass. Otherwise XLA reads where it needs the values, which may be
-    after the change, and keeps a copy of all N rows for that.
-
-    :param number: any positive number that the compiler does not know.
-    """
+    """Values read from the components before these are changed, in a loop of one pass."""
+    # Otherwise XLA reads where it needs the values, which may be after the change, and keeps
+    # copies of all N rows for that. The compiler must not know the number, which is positive.
     nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(read, parts))
     once = shared_bound(jnp.minimum(number, 1))
     return jax.lax.fori_loop(0, once, lambda _, c: (read(c[1]), c[1]), (nothing, parts))
@@ -296,9 +254,7 @@ def _take_out(
     tree = jax.lax.fori_loop(0, bound, add, points.empty)
     tree = jax.tree.map(lambda x, y: jnp.where(whole, x, y), at_home, tree)
     left = jax.tree.map(
-        lambda x, y: jnp.where(whole, jnp.zeros_like(x), y),
-        at_home,
-        family.subtract(at_home, tree),
+        lambda x, y: jnp.where(whole, jnp.zeros_like(x), y), at_home, family.subtract(at_home, tree)
     )
     return _Tree(number, tree, home, home_size, whole, left), parts
 
@@ -306,11 +262,8 @@ def _take_out(
 def _log_joins(
     i: Array, tree: _Tree, parts: _Components, given: _Given
 ) -> tuple[Array, _Components]:
-    """Log likelihood ratio of joining the tree to the component of each point, (L,), eq. (5).
-
-    The components are handed through, because XLA would copy what is read in an inner loop and
-    changed after it.
-    """
+    """Log likelihood ratio of joining the tree to the component of each point, (L,), eq. (5)."""
+    # The components are handed through: XLA copies what is read in an inner loop, then changed.
     family, weights, size = given.family, given.weights, given.weights.size
     other = family.for_union(tree.statistics)
 
@@ -344,11 +297,7 @@ def _log_joins(
 
 
 def _draw_link(i: Array, log_ratios: Array, visited: Array, given: _Given) -> Array:
-    """Draw the link of point i, eq. (5).
-
-    The weight is α for itself, else the decay, times the likelihood ratio where the link joins two
-    components.
-    """
+    """Draw the link of point i, eq. (5): α for itself, else decay times the ratio of a join."""
     weights, size = given.weights, given.weights.size
     columns = jnp.arange(size) if weights.neighbors is None else weights.neighbors[i]
     columns = jnp.where(columns < 0, size, columns)
@@ -365,10 +314,7 @@ def _draw_link(i: Array, log_ratios: Array, visited: Array, given: _Given) -> Ar
 def _find_target(
     link: Array, alone: Array, tree: _Tree, parts: _Components
 ) -> tuple[_Target, _Components]:
-    """The component that the tree joins by a link.
-
-    :param alone: whether the link is to a point of the tree.
-    """
+    """The component that the tree joins by a link, or none if it stays alone."""
     size = parts.table.shape[0] - 1
 
     def read_target(parts: _Components) -> tuple:

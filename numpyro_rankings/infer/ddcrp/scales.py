@@ -30,13 +30,8 @@ _LOG_TOTAL = np.log(0.1)  # least log Σ_j f_ij at which a point counts as able 
 def start_scale(
     key: Array, prior: dist.Distribution, weights_of: Callable[[Array], LinkWeights]
 ) -> Array:
-    """Draw an initial scale from its prior: of several draws one at which points can link.
-
-    At a scale where no point is reachable all points link to themselves, and given such links no
-    scale is likelier than another.
-
-    :param weights_of: the weights at a scale.
-    """
+    """Draw an initial scale from its prior: of several draws one at which points can link."""
+    # Where no point is reachable all link to themselves, and given that no scale is likelier.
     draws = jax.vmap(draw_start, (0, None))(random.split(key, _STARTS), prior)
     linking = jax.lax.map(lambda a: jnp.sum(log_totals(weights_of(a)) > _LOG_TOTAL), draws)
     return draws[jnp.argmax(2 * linking >= linking.max())]
@@ -79,11 +74,8 @@ def update_links_given_partition(
 def update_link_alpha(
     key: Array, prior: LinkPrior, alpha_prior: dist.Distribution, links: Array
 ) -> Array:
-    """Draw α given the links, Appendix B, eq. (17).
-
-    With a Gamma prior exactly, with auxiliary variables V_i ~ Exp(α + Σ_j f_ij); else by slice
-    sampling of log α.
-    """
+    """Draw α given the links, Appendix B, eq. (17)."""
+    # With a Gamma prior exactly, by auxiliary variables V_i ~ Exp(α + Σ_j f_ij).
     size = links.shape[0]
     itself = jnp.sum(links == jnp.arange(size)).astype(float)  # K of eq. (17)
     totals = jnp.exp(log_totals(prior.weights))
@@ -110,11 +102,7 @@ def update_decay_scale(
     scale_prior: dist.Distribution,
     weights_of: Callable[[Array], LinkWeights],
 ) -> LinkPrior:
-    """Draw the scale of the decay by slice sampling of its logarithm.
-
-    :param log_terms: terms whose sum is the log likelihood of α and the scale, (N,).
-    :param weights_of: the weights at a scale.
-    """
+    """Draw the scale of the decay by slice sampling of its logarithm."""
     current_terms = log_terms(prior)
 
     def difference(log_scale: Array, delta: Array) -> Array:

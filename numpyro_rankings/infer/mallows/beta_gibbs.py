@@ -105,10 +105,7 @@ class BetaGibbs(MallowsGibbs):
 
 
 def _sample_sigma_n1(key: Array, prior: CollapsedPrior, shape: tuple[int, int]) -> Array:
-    """Draw codes by Sample-σ-N1 (Figure 4): P(V_j = k) ∝ Beta(ν r_j + k, ν + 2), k = 0..n-j.
-
-    :param shape: number of draws, and n.
-    """
+    """Draw codes by Sample-σ-N1 (Figure 4): P(V_j = k) ∝ Beta(ν r_j + k, ν + 2), k = 0..n-j."""
     num_draws, num_items = shape
     codes = jnp.arange(num_items)
     log_weights = log_beta_ratio(prior.nu_r[:, None], prior.nu[:, None] + 1.0, codes)

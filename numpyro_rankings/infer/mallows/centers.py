@@ -48,21 +48,14 @@ class PairCosts(NamedTuple):
 
     Items that no ranking lists have rows of 0 and equal columns. With many items they share one
     index, m, and the n items above are m + 1 indices.
-
-    - **present** - whether any ranking of the cluster lists the item, (C, n).
-    - **listed** - Σ θ̃ over the times item i is listed, (C, n) int32.
-    - **beaten** - the same sum over the rankings that list k before i, (C, n, n) int32.
-    - **unit** - δ, (C,).
-    - **concentration** - θ̃, the multiples of δ nearest to θ, (C, T).
-    - **indices** - the index of each item, (n,) int32, or None if they are the items.
     """
 
-    present: Array
-    listed: Array
-    beaten: Array
-    unit: Array
-    concentration: Array
-    indices: Array | None = None
+    present: Array  # whether any ranking of the cluster lists the item, (C, n)
+    listed: Array  # Σ θ̃ over the times item i is listed, (C, n) int32
+    beaten: Array  # the same sum over the rankings that list k before i, (C, n, n) int32
+    unit: Array  # δ, (C,)
+    concentration: Array  # θ̃, the multiples of δ nearest to θ, (C, T)
+    indices: Array | None = None  # index of each item, (n,) int32, or None if they are the items
 
     def index_of(self, items: Array) -> Array:
         """Return the indices of items."""
@@ -105,12 +98,8 @@ def _is_present(membership: Membership, items: Array, num_slots: int, num_items:
 def _sum_pairs(
     clusters: Array, indices: Array, weights: Array, num_slots: int, num_indices: int
 ) -> tuple[Array, Array]:
-    """Sum up ``listed`` and ``beaten``; clusters and indices that are out of range are dropped.
-
-    :param clusters: cluster of each list, (entries,).
-    :param indices: index of the item at each stage of each list, (entries, T); **weights** - of
-        these stages.
-    """
+    """Sum up ``listed`` and ``beaten``, given the **indices** of items by stage, (entries, T)."""
+    # Clusters and indices that are out of range are dropped.
     clusters = clusters[:, None]
     zeros = jnp.zeros((num_slots, num_indices), jnp.int32)
     listed = scatter_add(zeros, (clusters, indices), weights)
@@ -121,10 +110,7 @@ def _sum_pairs(
 
 
 def most_listed(places: int, num_items: int) -> int:
-    """Return how many indices the items need if those that nobody lists share one.
-
-    :param places: rows times stages of the data.
-    """
+    """Return how many indices the items need if those that nobody lists share one."""
     return min(places + 1, num_items) if num_items > _MOST_STAGEWISE else num_items
 
 
@@ -139,11 +125,9 @@ def _listed_index(data: MallowsData, num_items: int) -> Array | None:
 
 
 class CostsInParts(NamedTuple):
-    """Pair costs that are summed up for some slots at a time.
+    """Pair costs that are summed up for some slots at a time, by ``for_slots``."""
 
-    - **for_slots** - returns the costs of some slots; those of slots out of range mean nothing.
-    - **present**, **concentration** - values of all slots, as in :class:`PairCosts`.
-    """
+    # Costs of slots out of range mean nothing. The other values are those of all slots.
 
     for_slots: Callable[[Array], PairCosts]
     present: Array
@@ -178,14 +162,8 @@ def pair_costs_in_parts(
 def sample_center_stagewise(
     key: Array, center: Array, costs: PairCosts, corrected: bool = True
 ) -> tuple[Array, Array]:
-    """Sample-σ-Stagewise (Figure 2) as an independence proposal.
-
-    σ(1), σ(2), … are drawn with probability ∝ exp(-column sum of the rows still there).
-
-    :param center: current centers, (C, n).
-    :param corrected: False accepts every draw, as the paper does.
-    :return: new centers, (C, n), and the acceptance probabilities, (C,).
-    """
+    """Sample-σ-Stagewise (Figure 2) as an independence proposal, which the paper always accepts."""
+    # σ(1), σ(2), … are drawn with probability ∝ exp(-column sum of the rows still there).
     num_slots, num_items = center.shape
     slots = jnp.arange(num_slots)
     rows = costs.by_item(costs.listed).astype(float)
@@ -250,14 +228,9 @@ def _cost_difference(center: Array, proposal: Array, costs: PairCosts) -> Array:
 
 
 def reinsert_items(key: Array, center: Array, costs: PairCosts, num_moves: int) -> Array:
-    """Take one random item out of each center and put it back, ``num_moves`` times.
-
-    The place is drawn from its exact conditional ∝ exp(-cost): moving item x behind item y costs
-    R[x, y] - R[y, x], so all n costs are one cumulative sum.
-
-    :param center: (C, n).
-    :return: new centers, (C, n).
-    """
+    """Take a random item out of each center, (C, n), and put it back, ``num_moves`` times."""
+    # The place is drawn from its exact conditional ∝ exp(-cost): moving item x behind item y costs
+    # R[x, y] - R[y, x], so all n costs are one cumulative sum.
     num_slots, num_items = center.shape
     slots = jnp.arange(num_slots)
     gaps = jnp.arange(num_items + 1)
@@ -289,24 +262,15 @@ def reinsert_items(key: Array, center: Array, costs: PairCosts, num_moves: int) 
 
 
 def _costs_behind(costs: PairCosts) -> Array:
-    """Return what it costs to have the item of the row behind that of the column, not ahead of it.
-
-    That is R[x, y] - R[y, x], (C, n, n) int32. Its rows are next to one another in memory.
-    """
+    """Return R[x, y] - R[y, x], the cost of x behind y, (C, n, n) int32; x are rows in memory."""
     entries = costs.listed[:, :, None] - costs.beaten
     return entries - jnp.swapaxes(entries, 1, 2)
 
 
 def swap_neighbors(key: Array, center: Array, costs: PairCosts, num_rounds: int) -> Array:
-    """Swap neighbors in each center, all at places 1 and 2, 3 and 4, … at once, then the others.
-
-    Each pair is put into either order by its exact conditional, on which no other pair of the same
-    half of a round has an effect. The halves read the same backwards: 1, 2, 1, 2, …, 1.
-
-    :param center: (C, n).
-    :param num_rounds: number of the first halves; there is one second half less.
-    :return: new centers, (C, n).
-    """
+    """Swap neighbors in each center, all at places 1 and 2, 3 and 4, … at once, then the others."""
+    # Each pair is put into either order by its exact conditional, on which no other pair of the
+    # same half of a round has an effect. The halves read the same backwards: 1, 2, 1, 2, …, 1.
     num_slots, num_items = center.shape
     slots, behind = jnp.arange(num_slots)[:, None], _costs_behind(costs)
 
@@ -331,12 +295,7 @@ def swap_neighbors(key: Array, center: Array, costs: PairCosts, num_rounds: int)
 
 
 def _relative_sums(steps: Array, origin: Array) -> Array:
-    """Sum the integer steps before each gap, minus the same sum at gap ``origin``, as floats.
-
-    :param steps: (C, n) int32, each below 2^31.
-    :param origin: (C, 1).
-    :return: (C, n + 1) float32.
-    """
+    """Sum int32 steps before each gap, less that at gap ``origin``: float32, (C, n + 1)."""
 
     def sums(part: Array) -> Array:
         total = jnp.pad(jnp.cumsum(part, axis=1), ((0, 0), (1, 0)))
@@ -347,14 +306,8 @@ def _relative_sums(steps: Array, origin: Array) -> Array:
 
 
 def shuffle_unlisted(key: Array, center: Array, present: Array) -> Array:
-    """Shuffle the items that no ranking of a cluster lists among the places they hold.
-
-    They are exchangeable given the data, so this is an exact draw; an empty cluster gets a new
-    uniform center.
-
-    :param center: (C, n).
-    :param present: whether each item is listed in the cluster, (C, n) bool.
-    """
+    """Shuffle the items that no ranking of a cluster lists among the places they hold, (C, n)."""
+    # They are exchangeable: the draw is exact, and an empty cluster gets a new uniform center.
     (uniforms,) = draw_together(random.uniform, key, center.shape)
     sort_key = jnp.where(present, 2.0, uniforms)
     shuffled = jnp.argsort(sort_key, axis=1).astype(center.dtype)
@@ -364,10 +317,7 @@ def shuffle_unlisted(key: Array, center: Array, present: Array) -> Array:
 
 
 def propose_rearrangement(key: Array, center: Array) -> Array:
-    """Shuffle the items of a random window of places; a symmetric proposal.
-
-    The window has any length from 2 to n, so that the whole order changes now and then.
-    """
+    """Shuffle the items of a random window of 2 to n places; a symmetric proposal."""
     num_slots, num_items = center.shape
     column = num_slots, 1
     for_length, for_start, deal = draw_together(random.uniform, key, column, column, center.shape)
@@ -381,17 +331,10 @@ def propose_rearrangement(key: Array, center: Array) -> Array:
 
 
 def _move_occupied(
-    key: Array,
-    move: Callable,
-    center: Array,
-    costs: PairCosts | CostsInParts,
-    sizes: Array,
+    key: Array, move: Callable, center: Array, costs: PairCosts | CostsInParts, sizes: Array
 ) -> tuple[Array, Array]:
-    """Apply a move to the centers of the occupied clusters, a batch of slots at a time.
-
-    :param move: takes a key, centers and their costs; returns centers and acceptance probabilities.
-    :return: centers (C, n) and acceptance probabilities (C,), 1 in empty clusters.
-    """
+    """Apply a move to the centers of the occupied clusters, a batch of slots at a time."""
+    # It returns centers (C, n) and acceptance probabilities (C,), which are 1 in empty clusters.
     num_slots, num_items = center.shape
     batch = center_batch(num_slots, num_items)
     accept_prob = jnp.ones(num_slots)
@@ -424,10 +367,7 @@ def center_batch(num_slots: int, num_items: int) -> int:
 
 
 def center_bytes(num_slots: int, num_items: int, places: int) -> int:
-    """Return about how much memory the updates of the centers of one chain need.
-
-    :param places: rows times stages of the data.
-    """
+    """Return about how much memory the centers of one chain need, with so many places of data."""
     batch, all_bytes = center_batch(num_slots, num_items), 4 * num_slots * num_items**2
     # costs of a batch, those of having one item behind another, and their transpose
     if all_bytes <= _MOST_BYTES:
@@ -451,15 +391,10 @@ def update_centers(
     num_moves: int,
     exact: bool = True,
 ) -> tuple[CenterSums, Array]:
-    """Make one exact update of σ given θ and the labels, for all clusters at once.
-
-    :param concentration: θ, (C, T).
-    :param num_moves: reinsertions per cluster, before and again after the stagewise draw, or the
-        swaps that are made instead with many items.
-    :param exact: False for the stagewise draw of Figure 2 alone.
-    :return: the centers, and the acceptance probabilities of the stagewise draw, (C,), 1 if there
-        was none.
-    """
+    """Make one exact update of σ given θ and the labels, for all clusters at once."""
+    # There are ``num_moves`` reinsertions before and again after the stagewise draw of Figure 2, or
+    # with many items swaps instead. It returns also how likely the draw was accepted, (C,), 1 if
+    # none.
     center, sums = current
     membership, sizes = occupancy.membership, occupancy.sizes
     num_items = center.shape[1]

@@ -69,41 +69,25 @@ class ConcentrationPrior(Protocol):
         """Whether :meth:`conjugate_part` is the prior itself."""
 
     def log_kernel(self, concentration: Array, limits: Array) -> Array:
-        """Return the log density of each cluster without its normalising constant, (C,).
-
-        The moves with the labels integrated out (``label_free.py``) call this for each step.
-        """
+        """Return the log density of each cluster without its normalising constant, (C,)."""
 
     def log_constant(self, num_clusters: int, num_items: int, limits: Array) -> Array:
-        """Return the log normalising constant, (C,), to be added to :meth:`log_kernel`.
-
-        ``label_free.py`` calls this once in a sweep, because it may be costly.
-        """
+        """Return the log normalising constant, (C,), which may be costly."""
 
     def conjugate_part(self, limits: Array) -> "tuple[Array, Array] | None":
-        """Return ν r and ν, (T,), of a conjugate prior whose posterior proposes θ.
-
-        ``rearrange`` of ``parameters.py``, which moves σ and θ together, calls this; None if stages
-        are tied, which rules out such a proposal.
-        """
+        """Return ν r and ν, (T,), of a conjugate prior whose posterior proposes θ; None if tied."""
+        # Tied stages rule out a move of σ and θ together, ``rearrange``.
 
     def log_rest(self, concentration: Array, limits: Array) -> Array:
-        """Return the log ratio of the prior to that conjugate prior, unnormalised, (C, T).
-
-        ``rearrange`` adds it to the acceptance ratio, unless the prior is conjugate itself.
-        """
+        """Return the log ratio of the prior to that conjugate prior, unnormalised, (C, T)."""
 
 
 class Conjugate(NamedTuple):
-    """The prior of eq. (7): density ∝ exp(-ν (r_j θ_j + ln ψ_{n-j}(θ_j))).
+    """The prior of eq. (7): density ∝ exp(-ν (r_j θ_j + ln ψ_{n-j}(θ_j)))."""
 
-    - **nu**, **r** - (T,) or (C, T).
-    - **known** - what follows from them, if they are numbers and not computed in the program.
-    """
-
-    nu: Array
+    nu: Array  # (T,) or (C, T), as r
     r: Array
-    known: "KnownConjugate | None" = None
+    known: "KnownConjugate | None" = None  # None if these are computed in the program
 
     @property
     def tied(self) -> bool:
@@ -152,13 +136,10 @@ class Conjugate(NamedTuple):
 
 
 class KnownConjugate(NamedTuple):
-    """Constants of a conjugate prior, from NumPy.
+    """Constants of a conjugate prior, from NumPy."""
 
-    - **log_normaliser** - ln B̃(ν r_j, ν + 1, n-j), (T,), and the **envelope** of its draws, (T,).
-    """
-
-    log_normaliser: np.ndarray
-    envelope: Envelope
+    log_normaliser: np.ndarray  # ln B̃(ν r_j, ν + 1, n-j), (T,)
+    envelope: Envelope  # envelope of its draws, (T,)
 
 
 def conjugate_prior(nu: Any, r: Any, num_items: int, num_stages: int, exact: bool) -> Conjugate:
@@ -176,11 +157,9 @@ def conjugate_prior(nu: Any, r: Any, num_items: int, num_stages: int, exact: boo
 
 
 class InfiniteConjugate(Conjugate):
-    """The limit ψ_∞ for ψ_{n-j}: θ = -log x, x ~ Beta(ν r_j + S_j, ν + N_j + 1) (eq. 12).
+    """The limit ψ_∞ for ψ_{n-j}: θ = -log x, x ~ Beta(ν r_j + S_j, ν + N_j + 1) (eq. 12)."""
 
-    Only ``BetaGibbs(exact=False)`` uses it: it draws θ as the paper does, while the densities are
-    those of :class:`Conjugate`.
-    """
+    # For ``BetaGibbs(exact=False)``, which draws θ as the paper; densities are of Conjugate.
 
     def draw(self, key: Array, num_draws: int, limits: Array) -> Array:
         shape = (num_draws, limits.shape[0])
@@ -200,20 +179,24 @@ class InfiniteConjugate(Conjugate):
         return jnp.logaddexp(0.0, log_odds)
 
 
-class PerStage(NamedTuple):
-    """Any prior with independent stages.
-
-    - **prior** - a univariate NumPyro distribution of batch shape (), (T,) or (C, T).
-    """
+class _AnyPrior(NamedTuple):
+    """Base of the priors that are a univariate NumPyro distribution of the user's."""
 
     prior: Any
 
     @property
-    def tied(self) -> bool:
+    def is_conjugate(self) -> bool:
         return False
 
+    def log_constant(self, num_clusters: int, num_items: int, limits: Array) -> Array:
+        return jnp.zeros(num_clusters)
+
+
+class PerStage(_AnyPrior):
+    """Any prior with independent stages, of batch shape (), (T,) or (C, T)."""
+
     @property
-    def is_conjugate(self) -> bool:
+    def tied(self) -> bool:
         return False
 
     def draw(self, key: Array, num_draws: int, limits: Array) -> Array:
@@ -238,9 +221,6 @@ class PerStage(NamedTuple):
     def log_kernel(self, concentration: Array, limits: Array) -> Array:
         return log_prior(self.prior, concentration).sum(1)
 
-    def log_constant(self, num_clusters: int, num_items: int, limits: Array) -> Array:
-        return jnp.zeros(num_clusters)
-
     def conjugate_part(self, limits: Array) -> tuple[Array, Array] | None:
         # Exponential(1/2), a nearly flat choice: ν r = 1/2 and ν = 0
         return jnp.full(limits.shape, 0.5), jnp.zeros(limits.shape)
@@ -249,21 +229,12 @@ class PerStage(NamedTuple):
         return log_prior(self.prior, concentration) + 0.5 * concentration
 
 
-class Tied(NamedTuple):
-    """One concentration for all stages of a cluster: the Mallows model with Kendall's distance.
-
-    - **prior** - a univariate NumPyro distribution of batch shape () or (C,).
-    """
-
-    prior: Any
+class Tied(_AnyPrior):
+    """One concentration for all stages, () or (C,): the Mallows model with Kendall's distance."""
 
     @property
     def tied(self) -> bool:
         return True
-
-    @property
-    def is_conjugate(self) -> bool:
-        return False
 
     def draw(self, key: Array, num_draws: int, limits: Array) -> Array:
         theta = self.prior.expand((num_draws,)).sample(key)
@@ -292,9 +263,6 @@ class Tied(NamedTuple):
     def log_kernel(self, concentration: Array, limits: Array) -> Array:
         return log_prior(self.prior, concentration[:, 0])
 
-    def log_constant(self, num_clusters: int, num_items: int, limits: Array) -> Array:
-        return jnp.zeros(num_clusters)
-
     def conjugate_part(self, limits: Array) -> tuple[Array, Array] | None:
         return None
 
@@ -322,10 +290,7 @@ def _slice_width(sums: Array, counts: Array, limits: Array) -> Array:
 
 
 def per_stage_prior(prior: dist.Distribution, num_stages: int) -> dist.Distribution:
-    """Return the univariate distribution behind a prior on (T,), of batch shape (), (T,) or (C, T).
-
-    :raises ValueError: if the stages are not independent under it.
-    """
+    """Return the univariate distribution of a prior on (T,), whose stages must be independent."""
     prior = base_of(prior)
     if prior.event_shape != () or prior.batch_shape[-1:] not in ((), (1,), (num_stages,)):
         raise ValueError(

@@ -21,21 +21,13 @@ _UNROLLED_STAGES = 16  # up to this many, the pairs of stages are unrolled, whic
 
 
 class MallowsData(NamedTuple):
-    """Rankings as the updates read them.
+    """Rankings as the updates read them. Labels from N on are padding."""
 
-    - **orderings** - distinct lists cut to the T stages that carry information, (rows, T).
-    - **counts** - number of rankings of each row, (rows,).
-    - **row_index** - row of each label, (labels,), or None, see ``row_index_of``. Labels from N on
-      are padding.
-    - **log_marginal** - log probability of a row under a uniform center, (n-t)!/n! (Lemma 1).
-    - **limits** - largest code of each stage, n - j, (T,).
-    """
-
-    orderings: Array
-    counts: Array
-    row_index: Array | None
-    log_marginal: Array
-    limits: Array
+    orderings: Array  # distinct lists cut to the T stages that carry information, (rows, T)
+    counts: Array  # number of rankings of each row, (rows,)
+    row_index: Array | None  # row of each label, (labels,), or None, see row_index_of
+    log_marginal: Array  # log p of a row under a uniform center, (n-t)!/n! (Lemma 1)
+    limits: Array  # largest code of each stage, n - j, (T,)
 
     @property
     def listed(self) -> Array:
@@ -70,15 +62,11 @@ def as_mallows_data(rankings: Rankings) -> MallowsData:
 
 
 class Occupancy(NamedTuple):
-    """The members of each cluster.
+    """The members of each cluster."""
 
-    - **membership** - rows of each cluster; **sizes** - rankings of each cluster, (C,).
-    - **counts** - N_cj: rankings of each cluster that list at least j items, int32 (C, T).
-    """
-
-    membership: Membership
-    sizes: Array
-    counts: Array
+    membership: Membership  # rows of each cluster
+    sizes: Array  # rankings of each cluster, (C,)
+    counts: Array  # N_cj: rankings of each cluster that list at least j items, int32 (C, T)
 
 
 def occupancy_of(data: MallowsData, labels: Array, num_slots: int) -> Occupancy:
@@ -95,10 +83,7 @@ def stage_counts(membership: Membership, data: MallowsData, num_slots: int) -> A
 
 
 def code_sums(membership: Membership, data: MallowsData, places: Array) -> Array:
-    """Sum S_cj: the stage codes of each cluster's rankings, int32 (C, T).
-
-    :param places: place of each item in each center, (C, n).
-    """
+    """Sum S_cj: the stage codes of each cluster, int32 (C, T), given the places of the items."""
     orderings = at_rows(data.orderings, membership.rows)
     listed = orderings >= 0
     listed_places = places[membership.clusters[:, None], jnp.maximum(orderings, 0)]
@@ -107,32 +92,23 @@ def code_sums(membership: Membership, data: MallowsData, places: Array) -> Array
 
 
 class ClusterSums(NamedTuple):
-    """Sums on which the likelihood of the clusters depends, besides θ.
+    """Sums on which the likelihood of the clusters depends, besides θ."""
 
-    - **sizes** - rankings of each cluster, (C,) int32.
-    - **counts** - N_cj, and **codes** - S_cj, (C, T) int32.
-    """
-
-    sizes: Array
-    counts: Array
-    codes: Array
+    sizes: Array  # rankings of each cluster, (C,) int32
+    counts: Array  # N_cj, (C, T) int32
+    codes: Array  # S_cj, (C, T) int32
 
 
 def cluster_sums(data: MallowsData, labels: Array, center: Array) -> ClusterSums:
-    """Sum up the clusters.
-
-    :param center: (C, n).
-    """
+    """Sum up the clusters, whose centers are (C, n)."""
     membership, sizes, counts = occupancy_of(data, labels, len(center))
     return ClusterSums(sizes, counts, code_sums(membership, data, inverse_ordering(center)))
 
 
 def largest_code_sum(rankings: Rankings, num_stages: int) -> int:
-    """Return an upper bound of all code sums S_cj, for any labels and centers.
-
-    A code is at most n - 1. If that bound is too large and the rankings are not traced, a sharper
-    bound is used: different items have different codes at one stage.
-    """
+    """Return an upper bound of all code sums S_cj, for any labels and centers."""
+    # A code is at most n - 1. If that bound is too large and the rankings are not traced, a sharper
+    # bound is used: different items have different codes at one stage.
     most, n = rankings.num_rankings * (rankings.num_items - 1), rankings.num_items
     if most <= _MOST_CODES or rankings._is_traced():
         return most
@@ -161,10 +137,8 @@ def check_code_sums(rankings: Rankings, num_stages: int) -> None:
 
 
 def codes_by_stage(listed_places: Array) -> Array:
-    """Return the stage codes of rows, given the places of their items in a center, both (T, rows).
-
-    With stages first this is far faster than with rows first. Codes of padding are arbitrary.
-    """
+    """Return the stage codes of rows, (T, rows), given the places of their items in a center."""
+    # With stages first this is far faster. Codes of padding are arbitrary.
     num_stages = len(listed_places)
     if num_stages <= _UNROLLED_STAGES:
         return jnp.stack(_unrolled_codes(list(listed_places)))
@@ -186,12 +160,8 @@ def _unrolled_codes(listed_places: list[Array]) -> list[Array]:
 def log_row_likelihoods(
     items: Array, listed: Array, places: Array, concentration: Array, log_psis: Array
 ) -> Array:
-    """Return the log probability of every row in one cluster, (rows,), eq. (2).
-
-    :param items: item at each stage, (T, rows), arbitrary where not **listed**, (T, rows).
-    :param places: place of each item in the center, (n,).
-    :param concentration: (T,), and **log_psis**, the log normalisers of the stages.
-    """
+    """Return the log probability of every row in one cluster, (rows,), eq. (2)."""
+    # The items at each stage, (T, rows), are arbitrary where not listed.
     if len(items) > _UNROLLED_STAGES:
         return _log_row_by_codes(codes_by_stage(places[items]), listed, concentration, log_psis)
     codes = _unrolled_codes([places[stage] for stage in items])
@@ -201,10 +171,8 @@ def log_row_likelihoods(
 def _log_row_by_codes(
     codes: Array | list[Array], listed: Array, concentration: Array, log_psis: Array
 ) -> Array:
-    """Return the log probability of every row in one cluster, (rows,), given its codes.
-
-    Few stages are added one by one, because XLA on CPUs does not vectorize a sum over an axis.
-    """
+    """Return the log probability of every row in one cluster, (rows,), given its codes."""
+    # Few stages are added one by one: XLA on CPUs does not vectorize a sum over an axis.
     num_stages = len(codes)
     if num_stages > _UNROLLED_STAGES:
         stages = -concentration[:, None] * jnp.asarray(codes) - log_psis[:, None]
@@ -216,12 +184,9 @@ def _log_row_by_codes(
 
 
 def design_if_small(data: MallowsData, num_items: int) -> Array | None:
-    """Return what makes the log probabilities of rows linear, (columns, rows), for few items.
-
-    A code is the number of items that are still there and stand ahead, so it is linear in the
-    orders of all pairs of items in the center. Reading the places of the listed items instead
-    cannot be vectorized on CPUs.
-    """
+    """Return what makes the log probabilities of rows linear, (columns, rows), for few items."""
+    # A code is the number of items that are still there and stand ahead: linear in the orders of
+    # all pairs in the center. Reading places of listed items cannot be vectorized on CPUs.
     num_stages = data.orderings.shape[1]
     low, high = np.triu_indices(num_items, 1)
     if num_stages * len(low) > _MOST_COLUMNS:
@@ -248,13 +213,8 @@ def log_designed_rows(design: Array, places: Array, concentration: Array, log_ps
 def log_likelihoods(
     data: MallowsData, places: Array, concentration: Array, num_active: Array
 ) -> Array:
-    """Return the log probability of every distinct row in every active cluster, eq. (2).
-
-    :param places: place of each item in each center, (C, n).
-    :param concentration: (C, T).
-    :param num_active: clusters from this one on are not evaluated and get -inf.
-    :return: (C, rows).
-    """
+    """Return the log probability of every row in every active cluster, (C, rows), eq. (2)."""
+    # Clusters from ``num_active`` on are not evaluated and get -inf.
     items = jnp.maximum(data.orderings, 0).T
     listed = data.listed.T
     log_psis = log_psi(concentration, data.limits)

@@ -8,18 +8,16 @@
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-import numpyro.distributions as dist
 from jax import Array, random
 
 from numpyro_rankings.distributions import GeneralizedMallows
 from numpyro_rankings.families import MALLOWS, RankingFamily
-from numpyro_rankings.infer.base import GibbsKernel, GibbsState, find_rankings
+from numpyro_rankings.infer.base import GibbsState, find_rankings
 from numpyro_rankings.infer.blocks import check_judge_sites, log_judges_of
-from numpyro_rankings.infer.checks import check_only_rankings, leave_to_model, site_names
+from numpyro_rankings.infer.checks import leave_to_model, site_names
 from numpyro_rankings.infer.mallows.concentrations import per_stage_prior
 from numpyro_rankings.infer.mallows.data import (
     ClusterSums,
@@ -27,10 +25,7 @@ from numpyro_rankings.infer.mallows.data import (
     check_code_sums,
     cluster_sums,
 )
-from numpyro_rankings.infer.mallows.label_free import (
-    MallowsParameters,
-    move_mallows_without_labels,
-)
+from numpyro_rankings.infer.mallows.label_free import MallowsParameters, move_mallows_without_labels
 from numpyro_rankings.infer.mallows.memory import check_memory
 from numpyro_rankings.infer.mallows.parameters import update_parameters
 from numpyro_rankings.infer.mallows.priors import (
@@ -45,12 +40,8 @@ from numpyro_rankings.infer.mallows.state import LabelReport, MallowsInputs, Mal
 from numpyro_rankings.infer.mixture.label_free import Effort, choose_effort
 from numpyro_rankings.infer.mixture.labels import canonical_order
 from numpyro_rankings.infer.mixture.membership import label_dtype
-from numpyro_rankings.infer.mixture.prior import (
-    PartitionPrior,
-    prior_of_labels,
-    update_alpha,
-)
-from numpyro_rankings.infer.priors import draw_start, log_prior
+from numpyro_rankings.infer.mixture.prior import PartitionPrior
+from numpyro_rankings.infer.ranking_kernel import RankingKernel
 from numpyro_rankings.models import mallows_mixture
 from numpyro_rankings.ops.pairs import Pair, add_number, exact_products, sum_as_pair, times_log_psi
 from numpyro_rankings.ops.sums import count_by_label
@@ -59,14 +50,10 @@ from numpyro_rankings.rankings import Rankings, num_stages
 _SITES = ("assignments", "center", "concentration")
 
 
-class MallowsGibbs(GibbsKernel):
-    """Base of Slice-Gibbs and Beta-Gibbs: all updates but that of the labels.
+class MallowsGibbs(RankingKernel):
+    """Base of Slice-Gibbs and Beta-Gibbs: all updates but that of the labels."""
 
-    ``z`` of the state has ``assignments`` (N,), ``center`` (C, n), ``concentration`` (C, T),
-    ``cluster_sizes`` (C,), ``num_clusters``, ``alpha``, ``log_joint`` and ``log_joint_rest``.
-    ``accept_prob`` is the smaller of two means: of the stagewise draws of the centers, and of the
-    labels in an exact Beta-Gibbs.
-    """
+    # Its ``accept_prob`` is the smaller of two means: of the centers, and of labels in Beta-Gibbs.
 
     def __init__(
         self,
@@ -111,24 +98,17 @@ class MallowsGibbs(GibbsKernel):
         return self._settings.num_slots
 
     @property
-    def can_pad_rankings(self) -> bool:
-        """Whether a sweep takes rankings with rows of count 0 at their end."""
-        return not self._is_block
+    def can_split_rankings(self) -> bool:
+        return False
 
     def search_iterations(self, rankings: Rankings) -> int:
         """Return the number of iterations of the search for a start, 0 without a search."""
         return search_iterations(self._settings, rankings)
 
-    def _scale_arguments(self) -> dict[str, Any]:
-        return {"alpha": self._alpha}
-
     # -- inputs of a sweep ---------------------------------------------------------------------
 
     def _check(self, args: tuple, kwargs: dict) -> None:
-        self._check_use_as_block()
-        rankings = find_rankings(args, kwargs)
-        if not self._is_block:
-            check_only_rankings(args, kwargs)
+        rankings = self._checked_rankings(args, kwargs)
         if rankings.choice_sets is not None:
             raise ValueError(
                 "these are subset rankings (they have choice sets); a Mallows model is for "
@@ -151,16 +131,12 @@ class MallowsGibbs(GibbsKernel):
         check_memory(self._settings, find_rankings(args, kwargs), num_chains)
 
     def _read(self, z: dict, args: tuple, kwargs: dict) -> tuple[MallowsMixture, MallowsInputs]:
-        """Return the state and the inputs of a sweep.
-
-        :param z: values of the kernel's sites; ``alpha`` if it has a prior.
-        """
+        """Return the state and the inputs of a sweep."""
         rankings, names, settings = find_rankings(args, kwargs), self._sites, self._settings
         data = as_mallows_data(rankings)
         stages = len(data.limits)
         if self._is_block:
-            own = {name: z[name] for name in names.values()}
-            trace = self._trace_model(own, args, kwargs)
+            trace = self._trace_model(self._own(z), args, kwargs)
             partition = partition_prior_of_model(
                 trace, names["assignments"], bool(self._judge_sites)
             )
@@ -175,15 +151,8 @@ class MallowsGibbs(GibbsKernel):
         labels = z[names["assignments"]].astype(jnp.int32)
         center, theta = z[names["center"]], z[names["concentration"]]
         mixture = MallowsMixture(labels, center, theta, partition)
-        return mixture, MallowsInputs(data, prior, self._log_judges(z, args, kwargs))
-
-    def read_prior(self, z: dict, args: tuple, kwargs: dict) -> tuple[dict[str, Any], Array | None]:
-        mixture, inputs = self._read(z, args, kwargs)
-        return prior_of_labels(mixture.partition), inputs.log_judges
-
-    def _log_judges(self, z: dict, args: tuple, kwargs: dict) -> Array | None:
-        own, labels = {name: z[name] for name in self._sites.values()}, self._sites["assignments"]
-        return self._log_judge_sites(own, labels, self.num_slots, args, kwargs)
+        log_judges = self._log_judge_sites(z, self.num_slots, args, kwargs)
+        return mixture, MallowsInputs(data, prior, log_judges)
 
     # -- the chain -----------------------------------------------------------------------------
 
@@ -206,10 +175,7 @@ class MallowsGibbs(GibbsKernel):
         labels = names["assignments"]
         z[labels] = jnp.where(data.is_padding, self.num_slots, z[labels])
         z[names["concentration"]] = jnp.asarray(z[names["concentration"]], float)
-        if "alpha" in start_values:
-            z["alpha"] = start_values["alpha"]
-        elif isinstance(self._alpha, dist.Distribution):
-            z["alpha"] = draw_start(key_alpha, self._alpha)
+        z |= self._start_alpha(key_alpha, start_values)
         mixture, inputs = self._read(z, args, kwargs)
         if not (takes_given and names["concentration"] in start_values):
             mixture = _with_possible_concentrations(random.fold_in(key_init, 1), mixture, inputs)
@@ -217,11 +183,7 @@ class MallowsGibbs(GibbsKernel):
             values = mixture.labels, mixture.center, mixture.concentration
             own = {names[name]: x for name, x in zip(_SITES, values, strict=True)}
             self._check_dependents(
-                own,
-                names["assignments"],
-                args,
-                kwargs,
-                lambda _, fn: isinstance(fn, GeneralizedMallows),
+                own, args, kwargs, lambda _, fn: isinstance(fn, GeneralizedMallows)
             )
         report = LabelReport(jnp.array(False), jnp.ones(()))
         sums = cluster_sums(inputs.data, mixture.labels, mixture.center)
@@ -238,7 +200,8 @@ class MallowsGibbs(GibbsKernel):
         mixture = self._move_without_labels(keys[2], mixture, inputs)
         # Figures 1 and 5, step 2
         mixture, sums, accept_center = update_parameters(keys[3], mixture, inputs, self._settings)
-        mixture = self._update_alpha(keys[4], mixture, sums.sizes)
+        partition = self._update_alpha(keys[4], mixture.partition, sums.sizes)
+        mixture = mixture._replace(partition=partition)
         accept_prob = jnp.minimum(report.accept_prob, accept_center)
         return self._state(mixture, inputs, sums, rng_key, report._replace(accept_prob=accept_prob))
 
@@ -270,14 +233,6 @@ class MallowsGibbs(GibbsKernel):
         )
         return mixture._replace(labels=labels, **parameters._asdict())
 
-    def _update_alpha(self, key: Array, mixture: MallowsMixture, sizes: Array) -> MallowsMixture:
-        """Draw α given the sizes of the clusters, (C,)."""
-        prior = self._learned_prior("alpha")
-        if prior is None:
-            return mixture
-        alpha = update_alpha(key, mixture.partition, prior, sizes)
-        return mixture._replace(partition=mixture.partition._replace(alpha=alpha))
-
     def _state(
         self,
         mixture: MallowsMixture,
@@ -286,10 +241,7 @@ class MallowsGibbs(GibbsKernel):
         rng_key: Array,
         report: LabelReport,
     ) -> GibbsState:
-        """Put the labels in order of first use, and the clusters after them.
-
-        :param sums: of the mixture.
-        """
+        """Put the labels in order of first use, and the clusters and their sums after them."""
         slots, names = self.num_slots, self._sites
         if inputs.log_judges is None:
             labels, order = canonical_order(mixture.labels, slots)
@@ -315,10 +267,7 @@ class MallowsGibbs(GibbsKernel):
         return GibbsState(z, -log_joint, report.accept_prob, report.overflow, rng_key)
 
     def _log_joint(self, mixture: MallowsMixture, inputs: MallowsInputs, sums: ClusterSums) -> Pair:
-        """Return log p(rankings, judges' sites, labels, centers, θ, α), of occupied clusters.
-
-        :param sums: of the mixture.
-        """
+        """Return log p(rankings, judges' sites, labels, centers, θ, α), of occupied clusters."""
         data, num_items = inputs.data, mixture.center.shape[1]
         sizes, counts, codes = sums
         occupied = sizes > 0
@@ -332,9 +281,7 @@ class MallowsGibbs(GibbsKernel):
         minus_likelihood, rest = sum_as_pair(terms)
         if mixture.partition.num_components != 1:
             log_joint += mixture.partition.log_prob(sizes)
-            alpha_prior = self._learned_prior("alpha")
-            if alpha_prior is not None:
-                log_joint += log_prior(alpha_prior, mixture.partition.alpha)
+            log_joint = self._add_log_priors(log_joint, alpha=mixture.partition.alpha)
         pair = add_number((-minus_likelihood, -rest), log_joint)
         return add_number(pair, log_judges_of(mixture.labels, inputs.log_judges))
 

@@ -58,34 +58,25 @@ class MallowsParameters(NamedTuple):
 class MallowsDraw(NamedTuple):
     """Random numbers of a step besides those of every family.
 
-    - **moves_concentration**, **moves_center** - whether the step changes θ, whether it changes σ.
-    - **log_scale** - log normaliser of a normal step of one θ.
-    - **rearrangement** - new places of the items of a center, (n,), drawn around the identity with
-      probability ∝ exp(-``dispersal`` · inversions), for a **dispersal** of 0 uniformly;
-      **log_constant** is its log normaliser. ``MallowsClusters.propose`` takes the density from
-      these two.
+    The rearrangement is drawn around the identity with probability ∝ exp(-dispersal · inversions),
+    for a dispersal of 0 uniformly. ``MallowsClusters.propose`` takes its density from these two.
     """
 
-    moves_concentration: Array
-    moves_center: Array
-    log_scale: Array
-    rearrangement: Array
+    moves_concentration: Array  # whether the step changes θ
+    moves_center: Array  # whether it changes σ
+    log_scale: Array  # log normaliser of a normal step of one θ
+    rearrangement: Array  # new places of the items of a center, (n,)
     dispersal: Array
-    log_constant: Array
+    log_constant: Array  # log normaliser of the rearrangement
 
 
 class MallowsClusters(NamedTuple):
-    """Likelihood, prior and proposals of Mallows clusters.
-
-    - **data** - the rankings; **prior** - prior of θ.
-    - **log_prior_constant** - log of β p(σ) times the normalising constant of p(θ), ().
-    - **design** - design of the rows, as :func:`design_if_small` returns it.
-    """
+    """Likelihood, prior and proposals of Mallows clusters."""
 
     data: MallowsData
-    prior: ConcentrationPrior
-    log_prior_constant: Array
-    design: Array | None = None
+    prior: ConcentrationPrior  # of θ
+    log_prior_constant: Array  # log of β p(σ) times the normalising constant of p(θ), ()
+    design: Array | None = None  # design of the rows, as design_if_small returns it
 
     @property
     def free_stages(self) -> Array:
@@ -185,15 +176,9 @@ def _num_inversions(places: Array) -> Array:
 def draw_steps(
     key: Array, num_steps: int, shape: tuple[int, int], kinds: np.ndarray, tied: bool
 ) -> StepDraw:
-    """Draw the random numbers of steps.
-
-    Step sizes are drawn log-uniformly, because the right scale is unknown. A rearrangement with a
-    dispersal of 0 makes the proposed center uniform. ``MallowsClusters.propose`` has the densities
-    of what is drawn here.
-
-    :param shape: n and T.
-    :param kinds: to choose from.
-    """
+    """Draw the random numbers of steps, whose densities ``MallowsClusters.propose`` has."""
+    # Step sizes are log-uniform, because the right scale is unknown. A dispersal of 0 makes the
+    # proposed center uniform. The shape is (n, T).
     num_items, num_stages = shape
     key_uniforms, key_normals, key_codes = random.split(key, 3)
     # few calls of the generator, each of which takes long to compile
@@ -237,14 +222,8 @@ def move_mallows_without_labels(
     effort: Effort,
     largest_minimum: int | None = None,
 ) -> tuple[Array, MallowsParameters]:
-    """Move the larger clusters with the labels integrated out, then draw their labels.
-
-    :param current: labels (N,) and parameters of all clusters.
-    :param prior: prior of θ.
-    :param largest_minimum: m is at most this, by default N/200.
-    :return: labels and parameters. Slots that have become empty hold arbitrary values, which the
-        caller must replace.
-    """
+    """Move the larger clusters with the labels integrated out, then draw their labels."""
+    # Slots that become empty are left with arbitrary values, which the caller must replace.
     labels, parameters = current
     key_empty, key_moves = random.split(key)
     num_items, num_stages = parameters.center.shape[1], parameters.concentration.shape[1]

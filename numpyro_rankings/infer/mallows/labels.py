@@ -18,11 +18,7 @@ import jax.numpy as jnp
 from jax import Array, random
 
 from numpyro_rankings.infer.mallows.concentrations import ConcentrationPrior
-from numpyro_rankings.infer.mallows.data import (
-    MallowsData,
-    cluster_sums,
-    log_likelihoods,
-)
+from numpyro_rankings.infer.mallows.data import MallowsData, cluster_sums, log_likelihoods
 from numpyro_rankings.infer.mallows.state import MallowsInputs, MallowsMixture
 from numpyro_rankings.infer.mixture.labels import update_labels_at_once
 from numpyro_rankings.infer.mixture.membership import rows_of
@@ -38,12 +34,8 @@ from numpyro_rankings.ops.sums import count_by_label
 def update_labels_in_parallel(
     key: Array, mixture: MallowsMixture, inputs: MallowsInputs
 ) -> tuple[MallowsMixture, Array]:
-    """Draw all labels at once given explicit shares of the clusters, without a loop over rankings.
-
-    Empty slots must hold independent draws from the prior.
-
-    :return: the mixture, and whether more slots would have been needed.
-    """
+    """Draw all labels at once given shares; return whether more slots would have been needed."""
+    # Empty slots must hold independent draws from the prior.
     places = inverse_ordering(mixture.center)
     sizes = count_by_label(mixture.labels, len(places))
 
@@ -65,33 +57,24 @@ def update_labels_in_parallel(
 class Seats(NamedTuple):
     """The values that change while rankings are seated again one by one.
 
-    - **labels** - labels of the visited rankings, each at its first visit, (visits,) int32.
-    - **sizes** - (C,) int32.
-    - **places** - place of each item in each center, (C, n) int32.
-    - **concentration** - (C, T), and its **log_psis**, which Slice-Gibbs reads.
-    - **sums**, **counts** - S_cj and N_cj, (C, T) int32, which Beta-Gibbs reads; otherwise None.
-    - **overflow** - whether a ranking needed a slot and all were taken.
-    - **accept_prob** - sum of the acceptance probabilities of the Metropolis steps.
+    Slice-Gibbs reads ``log_psis``, Beta-Gibbs ``sums`` and ``counts``, which are None otherwise.
     """
 
-    labels: Array
-    sizes: Array
-    places: Array
-    concentration: Array
+    labels: Array  # labels of the visited rankings, each at its first visit, (visits,) int32
+    sizes: Array  # (C,) int32
+    places: Array  # place of each item in each center, (C, n) int32
+    concentration: Array  # (C, T), as are the three below
     log_psis: Array
-    sums: Any
-    counts: Any
-    overflow: Array
-    accept_prob: Array
+    sums: Any  # S_cj, int32
+    counts: Any  # N_cj, int32
+    overflow: Array  # whether a ranking needed a slot and all were taken
+    accept_prob: Array  # sum of the acceptance probabilities of the Metropolis steps
 
 
 def seats_of(
     mixture: MallowsMixture, visits: "Visits", data: MallowsData, with_sums: bool = False
 ) -> Seats:
-    """Return the seats before the visits.
-
-    :param with_sums: whether the sums of the clusters are read.
-    """
+    """Return the seats before the visits, with the sums of the clusters where they are read."""
     sums = cluster_sums(data, mixture.labels, mixture.center) if with_sums else None
     return Seats(
         labels=at_rows(mixture.labels, visits.rankings),
@@ -115,34 +98,21 @@ def after_seating(mixture: MallowsMixture, visits: "Visits", seats: Seats) -> Ma
 
 
 class Visits(NamedTuple):
-    """Rankings to seat again, with the parameters of the clusters that they may open.
+    """Rankings to seat again, with the parameters of the clusters that they may open."""
 
-    - **rankings** - which, (visits,), or None for all in order.
-    - **first** - the first visit to the same ranking, (visits,).
-    - **orderings** - (visits, T).
-    - **log_new** - log marginal probability of the ranking in a new cluster, (visits,).
-    - **concentration** - (visits, T).
-    - **codes** - stage codes of the ranking under the new center, (visits, T).
-    - **keys** - keys for the order of the unlisted items, (visits,).
-    """
-
-    rankings: Array | None
-    first: Array
-    orderings: Array
-    log_new: Array
-    concentration: Array
-    codes: Array
-    keys: Array
+    rankings: Array | None  # which, (visits,), or None for all in order
+    first: Array  # the first visit to the same ranking, (visits,)
+    orderings: Array  # (visits, T)
+    log_new: Array  # log marginal probability of the ranking in a new cluster, (visits,)
+    concentration: Array  # (visits, T)
+    codes: Array  # stage codes of the ranking under the new center, (visits, T)
+    keys: Array  # keys for the order of the unlisted items, (visits,)
 
 
 def draw_visits(
     keys: tuple[Array, Array], rankings: Array | None, prior: ConcentrationPrior, data: MallowsData
 ) -> Visits:
-    """Draw (σ, θ) | π for each ranking: θ from its prior, the codes given θ.
-
-    :param keys: for θ, and for the rest.
-    :param rankings: which, (visits,), or None for all in order.
-    """
+    """Draw (σ, θ) | π for each ranking: θ from its prior, the codes given θ."""
     if rankings is None:
         number, rows = data.num_labels, data.row_index
         first = jnp.arange(number, dtype=jnp.int32)
@@ -165,10 +135,9 @@ def draw_visits(
 class LabelWeights(NamedTuple):
     """Weights with which a ranking joins the clusters.
 
-    - **predictive** - maps seats, and the codes (C, T) and listed stages (T,) of a ranking, to its
-      log predictive probabilities in all clusters, (C,).
-    - **prior** - None if those are exact. Otherwise they only propose a label, and a
-      Metropolis-Hastings step corrects them by the exact ones under this prior.
+    ``predictive`` maps seats, and the codes (C, T) and listed stages (T,) of a ranking, to its log
+    predictive probabilities in all clusters, (C,). With a ``prior`` they only propose a label, and
+    a Metropolis-Hastings step corrects them by the exact ones under this prior.
     """
 
     predictive: Callable[[Seats, Array, Array], Array]
@@ -193,10 +162,7 @@ class CollapsedPrior(NamedTuple):
 
 
 def beta_weights(prior: CollapsedPrior, exact: bool) -> LabelWeights:
-    """Return the weights of Figure 5, with θ integrated out as if n were infinite.
-
-    :param exact: whether to correct them by those of Lemma 6.
-    """
+    """Return the weights of Figure 5, as if n were infinite; Lemma 6 makes them exact."""
 
     def predictive(seats: Seats, codes: Array, listed: Array) -> Array:
         stages = log_beta_ratio(prior.nu_r + seats.sums, prior.nu + seats.counts + 1.0, codes)
@@ -208,11 +174,7 @@ def beta_weights(prior: CollapsedPrior, exact: bool) -> LabelWeights:
 def _exact_over_proposed(
     prior: CollapsedPrior, sums: Array, counts: Array, codes: Array, listed: Array
 ) -> Array:
-    """Return the log of the weights of Lemma 6 over those of Figure 5, (k,).
-
-    :param sums: S_cj of k clusters, (k, T), and **counts** N_cj.
-    :param codes: codes of the ranking in these clusters, (k, T).
-    """
+    """Return the log of the weights of Lemma 6 over those of Figure 5, in k clusters, (k,)."""
     a, b = prior.nu_r + sums, prior.nu + counts + 1.0
     exact = log_beta_tilde_ratio(a, b, prior.limits, codes)
     return jnp.sum(jnp.where(listed, exact - log_beta_ratio(a, b, codes), 0.0), axis=1)
@@ -245,30 +207,21 @@ def seat_one_by_one(
 
 
 class _Ranking(NamedTuple):
-    """A ranking that is seated again.
+    """A ranking that is seated again."""
 
-    - **visit** - the first one to it, ().
-    - **ordering**, **listed** - its items, and the stages that hold one, (T,).
-    - **codes** - its stage codes in all clusters, (C, T).
-    - **old** - the cluster that it leaves, ().
-    """
-
-    visit: Array
-    ordering: Array
-    listed: Array
-    codes: Array
-    old: Array
+    visit: Array  # the first one to it, ()
+    ordering: Array  # (T,)
+    listed: Array  # whether a stage holds an item, (T,)
+    codes: Array  # its stage codes in all clusters, (C, T)
+    old: Array  # the cluster that it leaves, ()
 
 
 class _Choice(NamedTuple):
-    """The slot **target** of a ranking, and whether it **opens** a cluster there.
-
-    - **full** - whether the ranking needs a new slot and there is none.
-    """
+    """The slot of a ranking."""
 
     target: Array
-    opens: Array
-    full: Array
+    opens: Array  # whether the ranking opens a cluster there
+    full: Array  # whether the ranking needs a new slot and there is none
 
 
 def _find(seats: Seats, visit: Visits) -> _Ranking:
@@ -300,10 +253,7 @@ def _draw_seat(
     log_new: Array,
     uniform: Array,
 ) -> _Choice:
-    """Draw a cluster for a ranking that has none.
-
-    :param log_new: log marginal probability of the ranking in a new cluster.
-    """
+    """Draw a cluster for a ranking that has none."""
     num_slots, sizes = len(seats.places), seats.sizes
     before = jnp.tri(num_slots + 1, k=-1, dtype=bool)
     log_join = prior.log_join(sizes) + weights.predictive(seats, ranking.codes, ranking.listed)
@@ -324,16 +274,9 @@ def _draw_seat(
 
 
 def _correct(
-    seats: Seats,
-    ranking: _Ranking,
-    choice: _Choice,
-    prior: CollapsedPrior,
-    uniform: Array,
+    seats: Seats, ranking: _Ranking, choice: _Choice, prior: CollapsedPrior, uniform: Array
 ) -> tuple[_Choice, Array]:
-    """Accept the proposed cluster, or keep the old one.
-
-    :return: the cluster, and the acceptance probability.
-    """
+    """Accept the proposed cluster, or keep the old one; also return the acceptance probability."""
     (target, opens, full), old = choice, ranking.old
     was_alone = seats.sizes[old] == 0
     moves = ~full & (target != old) & ~(opens & was_alone)

@@ -11,11 +11,7 @@ _WORTH_A_LOOK = 2**28  # bytes; less is never refused
 
 
 def check_memory(settings: MallowsSettings, rankings: Rankings, num_chains: int) -> None:
-    """Refuse rankings if there is too little memory for the updates of their centers.
-
-    :param num_chains: number of chains that are run at a time.
-    :raises TooLittleMemoryError: saying how much is needed, and what to change.
-    """
+    """Refuse rankings if there is too little memory for the centers of chains that run together."""
     slots, n, stages = settings.num_slots, rankings.num_items, num_stages(rankings)
     rows = rankings.orderings.shape[0]
     sweep, search = center_bytes(slots, n, rows * stages), 0

@@ -4,11 +4,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, random
 
-from numpyro_rankings.infer.mallows.centers import (
-    CenterSums,
-    propose_rearrangement,
-    update_centers,
-)
+from numpyro_rankings.infer.mallows.centers import CenterSums, propose_rearrangement, update_centers
 from numpyro_rankings.infer.mallows.concentrations import ConcentrationPrior
 from numpyro_rankings.infer.mallows.data import (
     ClusterSums,
@@ -33,11 +29,7 @@ _MOST_REARRANGED = 16  # clusters
 def update_parameters(
     key: Array, mixture: MallowsMixture, inputs: MallowsInputs, settings: MallowsSettings
 ) -> tuple[MallowsMixture, ClusterSums, Array]:
-    """Draw centers and concentrations given the labels.
-
-    :return: the mixture, its sums, and the mean acceptance probability of the stagewise draws of
-        the centers.
-    """
+    """Draw centers and concentrations given labels; return the mean acceptance of centers too."""
     data, num_slots, num_items = inputs.data, *mixture.center.shape
     occupancy = occupancy_of(data, mixture.labels, num_slots)
     sums = code_sums(occupancy.membership, data, inverse_ordering(mixture.center))
@@ -77,15 +69,12 @@ def rearrange(
     prior: ConcentrationPrior,
     data: MallowsData,
 ) -> tuple[CenterSums, Array]:
-    """Move σ and θ together, between modes that updates of σ given θ do not leave.
-
-    σ' rearranges a window of places, and θ' is drawn from its conditional given σ' under the
-    conjugate part of the prior. The Metropolis-Hastings ratio is then one of B̃eta functions, which
-    are costly: of many clusters, random ones take part.
-
-    Under a conjugate prior the ratio does not depend on θ, nor on θ'. Then θ' is not drawn: σ moves
-    with θ integrated out, and the caller must draw θ from its conditional.
-    """
+    """Move σ and θ together, between modes that updates of σ given θ do not leave."""
+    # σ' rearranges a window of places, and θ' is drawn from its conditional given σ' under the
+    # conjugate part of the prior. The Metropolis-Hastings ratio is then one of costly
+    # B̃eta functions, so that of many clusters random ones take part. Under a conjugate prior the
+    # ratio does not depend on θ, nor on θ'. Then θ' is not drawn: σ moves with θ integrated out,
+    # and the caller must draw θ from its conditional.
     conjugate = prior.conjugate_part(data.limits)
     num_slots, num_items = centers.center.shape
     if conjugate is None or num_items < 2:

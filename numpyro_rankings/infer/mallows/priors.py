@@ -41,10 +41,7 @@ def concentration_prior_of(
 def partition_prior_of_model(
     trace: Mapping[str, Any], site: str, keeps_slots: bool
 ) -> PartitionPrior:
-    """Read the prior of the labels from the trace of a user's model.
-
-    :param keeps_slots: whether labels name slots instead of being in order of first use.
-    """
+    """Read the prior of labels, which name slots if ``keeps_slots``, from a user's model."""
     partition = trace[site]["fn"]
     num_components: int | None = None
     if isinstance(partition, FiniteDirichletPartition):

@@ -17,10 +17,7 @@ STARTS = ("search", "nearest", "random", "given")
 
 
 class MallowsSettings(NamedTuple):
-    """Arguments of the constructors of the kernels, whose docstrings say what each means.
-
-    - **exact** - False for Beta-Gibbs as the paper prints it.
-    """
+    """Arguments of the constructors of the kernels, whose docstrings say what each means."""
 
     alpha: float | dist.Distribution = 1.0
     nu: Any = 1.0
@@ -33,7 +30,7 @@ class MallowsSettings(NamedTuple):
     num_center_updates: int = 1
     num_reinsertions: int | None = None
     num_marginal_steps: int | None = None
-    exact: bool = True
+    exact: bool = True  # False for Beta-Gibbs as the paper prints it
 
     @property
     def num_slots(self) -> int:

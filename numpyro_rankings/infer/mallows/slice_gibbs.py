@@ -164,7 +164,6 @@ class SliceGibbs(MallowsGibbs):
 
     @property
     def can_split_rankings(self) -> bool:
-        """Whether a sweep takes rankings whose rows are split over several devices."""
         return not self._is_block and (self._assignment == "parallel" or self.num_slots == 1)
 
     def _births(self, mixture: MallowsMixture, inputs: MallowsInputs) -> int:

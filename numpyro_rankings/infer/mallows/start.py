@@ -60,23 +60,15 @@ class Components(NamedTuple):
 
 
 class Search(NamedTuple):
-    """State of a search.
-
-    - **best**, **best_log_likelihood** - so far.
-    - **trial**, **log_likelihood** - current components of EM, and the log likelihood one
-      iteration ago.
-    - **kept** - whether a partial iteration sees the row, (rows,) bool.
-    - **partial** - number of partial iterations left.
-    - **age** - iterations on all rankings since the change.
-    """
+    """State of a search."""
 
     best: Components
     best_log_likelihood: Array
-    trial: Components
-    log_likelihood: Array
-    kept: Array
-    partial: Array
-    age: Array
+    trial: Components  # current components of EM
+    log_likelihood: Array  # of the trial one iteration ago
+    kept: Array  # whether a partial iteration sees the row, (rows,) bool
+    partial: Array  # number of partial iterations left
+    age: Array  # iterations on all rankings since the change
 
 
 def num_iterations(num_rows: int, num_stages: int, num_components: int, num_items: int) -> int:
@@ -143,11 +135,8 @@ def search_mixture(
 def change(
     key: Array, components: Components, data: MallowsData
 ) -> tuple[Components, Array, Array]:
-    """Move a component to a random ranking, shuffle places of its center, or choose rankings.
-
-    :return: the components, how many partial iterations follow, and the share of rows that those
-        see.
-    """
+    """Move a component to a random ranking, shuffle places of its center, or choose rankings."""
+    # It returns also how many partial iterations follow, and their share of rows.
     num_components, num_items = components.center.shape
     key_kind, key_which, key_ranking, key_deal, key_share = random.split(key, 5)
     kind = random.randint(key_kind, (), 0, 3)
@@ -189,10 +178,7 @@ def log_table(components: Components, data: MallowsData) -> Array:
 def improve(
     components: Components, weights: Array, data: MallowsData, lengths: Array
 ) -> Components:
-    """Make the M-step, given the weights of the rows in each component, (K, rows).
-
-    :param lengths: of the blocks of items that are moved.
-    """
+    """Make the M-step, given the weights of the rows in each component, (K, rows)."""
     center, theta = MALLOWS.fit_lists(components.center, data.orderings, weights, lengths)
     sizes = weights.sum(1) + 1.0
     return Components(center, theta, jnp.log(sizes) - jnp.log(sizes.sum()))
@@ -282,10 +268,7 @@ def start_nearest(
 
 
 def _borda_scores(labels: Array, data: MallowsData, slots: int, n: int) -> Array:
-    """Sum the places of each item over the rankings of each cluster, (C, n).
-
-    An item not listed gets the mean of the places left.
-    """
+    """Sum the places of each item, the mean of those left if unlisted, in each cluster, (C, n)."""
     rows, clusters, weights = membership_of(labels, data.row_index, data.counts, slots)
     listed = at_rows(data.listed, rows)
     weights = weights.astype(float)

@@ -10,39 +10,24 @@ from numpyro_rankings.infer.mixture.prior import PartitionPrior
 
 
 class MallowsMixture(NamedTuple):
-    """State of a sweep.
+    """State of a sweep."""
 
-    - **labels** - (N,) int32.
-    - **center** - (C, n), and **concentration** - (C, T), of the clusters.
-    - **partition** - prior of the labels, with the current α.
-    """
-
-    labels: Array
-    center: Array
-    concentration: Array
-    partition: PartitionPrior
+    labels: Array  # (N,) int32
+    center: Array  # (C, n)
+    concentration: Array  # (C, T)
+    partition: PartitionPrior  # prior of the labels, with the current α
 
 
 class MallowsInputs(NamedTuple):
-    """Inputs of a sweep.
-
-    - **data** - the rankings.
-    - **prior** - prior of θ, at the current values of its parameters.
-    - **log_judges** - log probability of each judge's ``judge_sites`` in each cluster, (C, N), or
-      None.
-    """
+    """Inputs of a sweep."""
 
     data: MallowsData
-    prior: ConcentrationPrior
-    log_judges: Array | None
+    prior: ConcentrationPrior  # prior of θ, at the current values of its parameters
+    log_judges: Array | None  # log probability of each judge's judge_sites in each cluster, (C, N)
 
 
 class LabelReport(NamedTuple):
-    """How the update of the labels went.
+    """How the update of the labels went."""
 
-    - **overflow** - whether it needed more slots.
-    - **accept_prob** - mean acceptance probability, 1 without Metropolis-Hastings steps.
-    """
-
-    overflow: Array
-    accept_prob: Array
+    overflow: Array  # whether it needed more slots
+    accept_prob: Array  # mean acceptance probability, 1 without Metropolis-Hastings steps

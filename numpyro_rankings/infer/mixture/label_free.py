@@ -77,12 +77,7 @@ def choose_large_clusters(
     num_slots: int,
     largest_minimum: int | None,
 ) -> LargeClusters:
-    """Draw m, which determines A, and draw the shares of A given the labels.
-
-    :param uniform: a draw that becomes m.
-    :param key: for the shares.
-    :param largest_minimum: m is at most this, by default N/200.
-    """
+    """Draw m, from **uniform** and at most **largest_minimum**, for A; and the shares of A."""
     sizes = count_by_label(labels, num_slots)
     # m grows with N, because small clusters appear and disappear often. In a finite mixture m may
     # be 0, so that empty components belong to A
@@ -127,7 +122,7 @@ def _slots_for(is_large: Array, sizes: Array) -> Array:
 
 
 class RankingData(Protocol):
-    """What the moves need to know about the rankings."""
+    """The numbers of the rankings that the moves need."""
 
     @property
     def row_index(self) -> Array | None:
@@ -150,17 +145,9 @@ def move_without_labels(
     data: RankingData,
     largest_minimum: int | None = None,
 ) -> tuple[Array, Any]:
-    """Make each of the moves in turn, each with its own A.
-
-    Empty slots that are variables of the model must hold draws from the prior.
-
-    :param current: labels (N,), and the parameters of all clusters, leading axis C.
-    :param moves: reversible moves of a mixture.
-    :param clusters_of: maps slots, (W,), to the family of the clusters there.
-    :param largest_minimum: m is at most this, by default N/200.
-    :return: labels and parameters. Slots that have become empty hold arbitrary values, which the
-        caller must replace.
-    """
+    """Make each of the moves in turn, each with its own A, on labels (N,) and parameters."""
+    # Empty slots that are variables of the model must hold draws from the prior. Slots that become
+    # empty are left with arbitrary values, which the caller must replace.
     row_index, num_rows = data.row_index, len(data.counts)
     num_tries = min(max(_TRIED_LABELS // len(current[0]), 1), _MOST_TRIES)
 
@@ -223,12 +210,8 @@ def _draw_valid_labels(
     start: Mixture,
     end: Mixture,
 ) -> tuple[Array, Array]:
-    """Draw the labels M times at the end of a move, and M - 1 times at its start.
-
-    :param for_choice: M uniform draws, with which one of the valid results is chosen.
-    :param old_labels: labels before the move, and row of each ranking.
-    :return: valid labels, if there are any, and log V h' / (V' h).
-    """
+    """Draw the labels M times at the end of a move, and M - 1 times at its start."""
+    # It returns valid labels, one of them chosen at random, if any, and log V h' / (V' h).
     num_tries = len(for_choice)
     ends = [end] if num_tries == 1 else [end, start]
     tables = jnp.stack([mixture.table for mixture in ends])
@@ -285,14 +268,9 @@ def choose_effort(
     most_in_trajectory: int = _MANY_CELLS,
     most_rows: int = _STEP_ROWS,
 ) -> Effort:
-    """Choose how many moves without labels a sweep makes.
-
-    :param requested: number of steps, or None for what the size of the data allows.
-    :param rows_shape: number of distinct rankings, and stages of each.
-    :param most_in_trajectory: a trajectory is used up to this value of rows times slots times
-        stages.
-    :param most_rows: rows that the steps of a sweep may evaluate.
-    """
+    """Choose how many moves without labels a sweep makes: ``requested``, or what the data allow."""
+    # Rows have the shape (distinct rankings, stages). There are limits of rows times slots times
+    # stages of a trajectory, and of the rows that the steps of a sweep may evaluate.
     num_rows, num_stages = rows_shape
     cells = num_rows * num_slots
     has_trajectories = cells * num_stages <= most_in_trajectory

@@ -26,11 +26,8 @@ def update_labels_at_once(
     For a Dirichlet process this is slice sampling [1, 2]: empty slots must hold independent draws
     from the prior.
 
-    :param labels: (N,), and **sizes**, of the clusters, (C,).
-    :param row_index: row of each ranking, (N,), or None if ranking i is row i.
     :param log_table: maps an order of the slots, (C,), and the number of leading slots that are
         needed, to the log likelihoods of the rows in that order, (C, rows).
-    :param log_judges: log probability of each judge's other sites in each slot, (C, N).
     :return: labels (N,), and whether more slots would have been needed.
 
     **References**
@@ -71,13 +68,8 @@ def update_labels_at_once(
 def draw_labels(
     key: Array, log_weights: Array, row_index: Array | None, num_allowed: Array | None = None
 ) -> Array:
-    """Draw a label for each ranking with probability ∝ exp(log weight) at its row.
-
-    :param log_weights: (C, rows); -inf excludes a cluster.
-    :param row_index: row of each ranking, (N,), or None if ranking i is row i.
-    :param num_allowed: number of leading clusters that are open to each ranking, (N,).
-    :return: (N,) int32.
-    """
+    """Draw a label for each ranking with probability ∝ exp(log weight) at its row, (N,) int32."""
+    # Weights are (C, rows); the first ``num_allowed`` clusters are open to each ranking, (N,).
     num_clusters, num_rows = log_weights.shape
 
     def add(log_sum: Array, log_weight: Array) -> tuple[Array, Array]:
@@ -105,10 +97,7 @@ def draw_labels(
 
 
 def _num_leading(holds: Callable[[Array], Array], num: int, shape: tuple[int, ...]) -> Array:
-    """Return how many of the first numbers have a property, by bisection, int32.
-
-    :param holds: says it of the numbers 0 to ``num - 1``, given in the shape, one for each entry.
-    """
+    """Return how many of the numbers from 0 to ``num - 1`` have a property, by bisection, int32."""
     steps = num.bit_length()
 
     def step(i: Array, number: Array) -> Array:
@@ -133,8 +122,7 @@ def draw_slices(
     2014, Appendix D, step 6), and u_i ~ Uniform(0, w_{c_i}) (Walker 2007). The rest is broken into
     sticks until the remaining mass is below every u_i (Kalli, Griffin & Walker 2011).
 
-    :param sizes: (C,), positive ones first.
-    :param labels: (N,); C for padding, which gets infinite slices.
+    :param sizes: (C,), positive ones first; labels of padding are C and get infinite slices.
     :return: log shares (C,), log slices (N,), and whether more slots would have been needed.
     """
     num_slots = sizes.shape[0]
@@ -159,10 +147,7 @@ def draw_slices(
 
 
 def canonical_order(assignments: Array, num_slots: int) -> tuple[Array, Array]:
-    """Rename the slots in order of first use.
-
-    :return: the new labels, (N,), and the old slot of each new one, (C,).
-    """
+    """Rename the slots in order of first use: new labels, (N,), and the old slot of each, (C,)."""
     index = jnp.arange(assignments.shape[0], dtype=jnp.int32)
     first = jnp.full(num_slots, assignments.shape[0], jnp.int32).at[assignments].min(index)
     order = jnp.argsort(first, stable=True)

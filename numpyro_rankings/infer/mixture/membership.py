@@ -22,11 +22,9 @@ class Membership(NamedTuple):
 
 
 def row_index_of(rankings: Rankings) -> Array | None:
-    """Return the row of each ranking, (N,), or None if ranking i is row i.
-
-    Rows of count 0 at the end are padding. Labels of them, which are of the last row here, are the
-    number of slots, which is no label: sums over labels drop them.
-    """
+    """Return the row of each ranking, (N,), or None if ranking i is row i."""
+    # Rows of count 0 at the end are padding. Labels of them, which are of the last row here, are
+    # the number of slots, which is no label: sums over labels drop them.
     if rankings.num_rows >= rankings.num_rankings:
         return None
     return jnp.asarray(rankings.row_index, jnp.int32)
@@ -40,12 +38,7 @@ def rows_of(rankings: Array, row_index: Array | None) -> Array:
 def membership_of(
     labels: Array, row_index: Array | None, counts: Array, num_slots: int
 ) -> Membership:
-    """Pair rows with clusters: an entry per ranking, or per row and cluster if those are fewer.
-
-    :param labels: cluster of each ranking, (N,).
-    :param row_index: row of each ranking, (N,), or None.
-    :param counts: number of rankings of each row, (rows,).
-    """
+    """Pair rows with clusters: an entry per ranking, or per row and cluster if those are fewer."""
     num_rows, clusters = len(counts), labels.astype(jnp.int32)
     if row_index is None:
         return Membership(None, clusters, counts)

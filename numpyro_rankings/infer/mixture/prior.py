@@ -19,7 +19,7 @@ The probability of a partition of N points into k clusters of sizes :math:`n_c` 
 2. *Bayesian density estimation and inference using mixtures*, M. D. Escobar, M. West (JASA, 1995).
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpyro.distributions as dist
@@ -31,16 +31,11 @@ from numpyro_rankings.ops.special import log_gamma_ratio
 
 
 class PartitionPrior(NamedTuple):
-    """Prior of the labels.
+    """Prior of the labels."""
 
-    - **alpha** - concentration α, ().
-    - **num_components** - K of a finite mixture; None for a process.
-    - **discount** - d of a process, a number or (); not used for a finite mixture.
-    """
-
-    alpha: Array
-    num_components: int | None = None
-    discount: Array | float = 0.0
+    alpha: Array  # concentration α, ()
+    num_components: int | None = None  # K of a finite mixture; None for a process
+    discount: Array | float = 0.0  # d of a process; not used for a finite mixture
 
     @property
     def kappa(self) -> Array:
@@ -73,20 +68,12 @@ class PartitionPrior(NamedTuple):
         return log_prob - log_gamma_ratio(self.alpha + 1.0, num_points - 1.0)
 
 
-def prior_of_labels(prior: PartitionPrior) -> dict[str, Any]:
-    """Return the numbers of a prior by name, as :meth:`GibbsKernel.read_prior` does."""
-    number = {} if prior.num_components is None else {"num_components": prior.num_components}
-    return {"alpha": prior.alpha, **number}
-
-
 def update_alpha(
     key: Array, prior: PartitionPrior, alpha_prior: dist.Distribution, sizes: Array
 ) -> Array:
-    """Draw α given the sizes of the clusters, (C,), zeros allowed.
-
-    With a Gamma prior and the Dirichlet process the draw is exact, with the auxiliary variable of
-    Escobar & West [2]; otherwise it is by slice sampling of log α.
-    """
+    """Draw α given the sizes of the clusters, (C,), zeros allowed."""
+    # With a Gamma prior and the Dirichlet process exactly, by the auxiliary variable of Escobar &
+    # West [2]; otherwise by slice sampling of log α.
     occupied = sizes > 0
     num_clusters, num_points = occupied.sum(), sizes.sum().astype(float)
     has_discount = not (isinstance(prior.discount, float) and prior.discount == 0.0)

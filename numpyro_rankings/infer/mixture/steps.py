@@ -39,25 +39,16 @@ def nth(mask: Array, n: Array) -> Array:
 
 
 class Block(NamedTuple):
-    """Two slots whose clusters change while all others stay.
+    """Two slots whose clusters change while all others stay."""
 
-    - **slots** - (2,); the second may be out of range, where it is not **usable**.
-    - **usable** - whether the second slot may hold a cluster, ().
-    - **others** - density of the rows under all other clusters, relative to the start, (rows,).
-    - **num_others** - number of these clusters, ().
-    """
-
-    slots: Array
-    usable: Array
-    others: Array
-    num_others: Array
+    slots: Array  # (2,); the second may be out of range, where it is not usable
+    usable: Array  # whether the second slot may hold a cluster
+    others: Array  # density of the rows under all other clusters, relative to the start, (rows,)
+    num_others: Array  # number of these clusters
 
 
 def choose_block(target: Target, mixture: Mixture, uniforms: Array) -> Block:
-    """Choose a cluster of A and a second one; in a process, half of the time a free slot instead.
-
-    :param uniforms: for the two slots, and for whether the second one is free, (3,).
-    """
+    """Choose a cluster of A and another; in a process, half of the time a free slot instead."""
     free_chance = 0.5 if target.partition.num_components is None else 0.0
     active = mixture.log_shares > -jnp.inf
     free = ~active & ~target.large.small
@@ -77,31 +68,24 @@ def choose_block(target: Target, mixture: Mixture, uniforms: Array) -> Block:
 class PairShares(NamedTuple):
     """New shares of the two clusters of a block, and what a step needs to know of them.
 
-    - **log_shares** - (2,).
-    - **possible** - whether there is such a step.
-    - **log_split** - log(s / k), with s the share of both clusters and k the number of all while
-      these are separate: the log ratio of the proposals, merge over split, without parameters.
-    - **log_jacobian** - log Jacobian of a trade.
+    ``log_split`` is log(s / k), with s the share of both clusters and k the number of all while
+    these are separate: the log ratio of the proposals, merge over split, without parameters.
     """
 
-    log_shares: Array
-    possible: Array
+    log_shares: Array  # (2,)
+    possible: Array  # whether there is such a step
     log_split: Array
-    log_jacobian: Array
+    log_jacobian: Array  # log Jacobian of a trade
 
 
 def propose_shares(
     block: Block, log_shares: Array, kind: Kind, second: Array, draw: StepDraw
 ) -> PairShares:
-    """Propose shares of the clusters c and d of a block: a uniform split, a sum, or other odds.
-
-    A split and the merge that undoes it are steps of the same block. Two of k clusters are chosen
-    with probability 1/2 · 2 / (k (k - 1)); one of k - 1 clusters, with one of f free slots, with
-    probability 1/2 · 1 / ((k - 1) f). The f free slots are exchangeable, and a merge keeps c with
-    probability 1/2. A split draws the share of c uniformly. Together the ratio is s / k.
-
-    :param second: whether c is in the second slot.
-    """
+    """Propose shares of the clusters c and d of a block: a uniform split, a sum, or other odds."""
+    # A split and the merge that undoes it are steps of the same block. Two of k clusters are chosen
+    # with probability 1/2 · 2 / (k (k - 1)); one of k - 1 clusters, with one of f free slots, with
+    # probability 1/2 · 1 / ((k - 1) f). The f free slots are exchangeable, and a merge keeps c with
+    # probability 1/2. A split draws the share of c uniformly. Together the ratio is s / k.
     both = jnp.logaddexp(log_shares[0], log_shares[1])
     log_odds = log_shares[0] - log_shares[1] + draw.scale * draw.normals[-1]
     log_odds = jnp.where(kind.splits, draw.log_odds, log_odds)
@@ -117,10 +101,7 @@ def propose_shares(
 
 
 def step_in_block(target: Target, block: Block, mixture: Mixture, draw: StepDraw) -> Mixture:
-    """Make one Metropolis-Hastings step on a cluster c, or on both clusters of a block [1, 2].
-
-    :param mixture: the clusters of the block, and the density of the whole mixture.
-    """
+    """Make one Metropolis-Hastings step on a cluster c, or on both clusters of a block [1, 2]."""
     has_two = jnp.all(mixture.log_shares > -jnp.inf)
     resizes, trades = draw.kind
     kind = Kind(splits=resizes & ~has_two, merges=resizes & has_two, trades=trades)
@@ -160,12 +141,8 @@ def step_in_block(target: Target, block: Block, mixture: Mixture, draw: StepDraw
 
 
 def metropolis_steps(key: Array, target: Target, mixture: Mixture, draws: StepDraw) -> Mixture:
-    """Make steps one after another, in blocks that each change two slots only.
-
-    A step then costs the rows of two clusters instead of those of all.
-
-    :param draws: with a leading axis of steps; those that do not fill a block are left out.
-    """
+    """Make steps one after another, in blocks that each change two slots only."""
+    # A step then costs the rows of two clusters. Steps that do not fill a block are left out.
     block_size = min(_STEPS_OF_BLOCK, len(draws.scale))
     num_blocks = len(draws.scale) // block_size
     draws = jax.tree.map(

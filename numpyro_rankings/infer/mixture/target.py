@@ -13,38 +13,30 @@ from numpyro_rankings.ops.sums import count_by_label
 
 
 class Proposal(NamedTuple):
-    """Parameters that a step proposes for one cluster.
+    """Parameters that a step proposes for one cluster: the new cluster d for a split, else c.
 
-    - **parameters** - parameters of the new cluster d for a split, of cluster c otherwise.
-    - **log_density** - log density with which a split proposes the parameters of d given those of
-      c; for a merge, evaluated at the clusters that are merged.
-    - **log_jacobian** - log Jacobian of the change of one cluster.
+    ``log_density`` is that with which a split proposes d given c; for a merge, it is evaluated at
+    the clusters that are merged.
     """
 
     parameters: Any
     log_density: Array
-    log_jacobian: Array
+    log_jacobian: Array  # log Jacobian of the change of one cluster
 
 
 class Path(NamedTuple):
     """The position that a Hamiltonian trajectory varies.
 
-    - **position** - continuous parameters of the slots that it moves, where the trajectory starts.
-    - **moving** - whether each of its entries moves.
-    - **parameters** - maps a position to the parameters of the slots.
-    - **rows** - maps a position to the probabilities of all rows in all slots, (W, rows), relative
-      to the start.
-    - **log_jacobian** - maps a position to the log Jacobian of the target's parameters.
-    - **information** - about how much a ranking of a cluster says about each of its entries: the
-      inverse of their variance.
+    The functions map a position to the parameters of the slots, the probabilities of all rows
+    relative to the start, (W, rows), and the log Jacobian of the target's parameters.
     """
 
-    position: Any
-    moving: Any
+    position: Any  # continuous parameters of the slots that it moves, at the start
+    moving: Any  # whether each of its entries moves
     parameters: Callable[[Any], Any]
     rows: Callable[[Any], Array]
     log_jacobian: Callable[[Any], Array]
-    information: float
+    information: float  # about that of a ranking of a cluster on each entry: an inverse variance
 
 
 class Clusters(Protocol):
@@ -57,39 +49,28 @@ class Clusters(Protocol):
         """Return log β p(η_c) of several clusters, (W,), where β is 1 for a finite mixture."""
 
     def propose(self, parent: Any, other: Any, kind: "Kind", draw: "StepDraw") -> Proposal:
-        """Propose parameters for the cluster c, or for a new one d.
-
-        :param parent: parameters of c, and **other**, of d.
-        """
+        """Propose parameters for the cluster c, the parent, or for a new one d, the other."""
 
     def path(self, parameters: Any, slots: Array, active: Array, start: Array) -> Path:
-        """Return the continuous parameters of the clusters in some slots, for a trajectory.
-
-        :param parameters: parameters of these clusters; **slots**, **active**, (B,).
-        """
+        """Return the continuous parameters of clusters in some slots, (B,), for a trajectory."""
 
 
 class LargeClusters(NamedTuple):
     """The set A of large clusters, and the W slots that it uses or may use.
 
-    - **minimum** - m, and **is_large** - the clusters of A, (C,) bool.
-    - **slots** - (W,), and **active** - those of A, (W,) bool.
-    - **small** - slots of occupied clusters outside A, (W,) bool.
-    - **log_shares** - log w, (W,), -inf outside A.
-    - **lowest_log_share** - smaller shares have density 0, because their clusters would soon be too
-      small and the move would be rejected.
-    - **inside** - rankings in A, (N,) bool; **row_counts** - number of them by row, (rows,) float.
+    Shares below the lowest one have density 0, because their clusters would soon be too small and
+    the move would be rejected.
     """
 
-    minimum: Array
-    is_large: Array
-    slots: Array
-    active: Array
-    small: Array
-    log_shares: Array
+    minimum: Array  # m
+    is_large: Array  # the clusters of A, (C,) bool
+    slots: Array  # (W,)
+    active: Array  # slots of A, (W,) bool
+    small: Array  # slots of occupied clusters outside A, (W,) bool
+    log_shares: Array  # log w, (W,), -inf outside A
     lowest_log_share: Array
-    inside: Array
-    row_counts: Array
+    inside: Array  # rankings in A, (N,) bool
+    row_counts: Array  # number of rankings in A by row, (rows,) float
 
     def log_likelihood_ratio(self, density: Array, before: Array) -> Array:
         """Return the change of the log likelihood; densities are up to a common factor per row."""
@@ -107,12 +88,8 @@ class LargeClusters(NamedTuple):
         return jnp.where(active & (self.minimum > 0), -jax.nn.softplus(-z), 0.0)
 
     def start(self, log_table: Array) -> tuple[Array, Array]:
-        """Return the log density of each row, (rows,), and its relative probability in each slot.
-
-        The density of rows that are impossible in all of A counts as 1.
-
-        :param log_table: log probability of each row in each slot, (W, rows).
-        """
+        """Return the log density of each row, (rows,), and its relative one in each slot."""
+        # The density of rows that are impossible in all of A counts as 1.
         weighted = jnp.where(self.active[:, None], log_table + self.log_shares[:, None], -jnp.inf)
         start = jax.nn.logsumexp(weighted, axis=0)
         start = jnp.where(start > -jnp.inf, start, 0.0)
@@ -121,10 +98,7 @@ class LargeClusters(NamedTuple):
     def draw_labels(
         self, key: Array, labels: Array, row_index: Array | None, table: Array, log_shares: Array
     ) -> tuple[Array, Array]:
-        """Draw the labels of the rankings in A.
-
-        :return: all labels, (N,), and whether they are valid: A would be chosen from them too.
-        """
+        """Draw labels of the rankings in A: all, (N,), and whether A would be chosen from them."""
         log_weights = jnp.log(table) + log_shares[:, None]
         new_labels = self.slots[draw_labels(key, log_weights, row_index)]
         new_labels = jnp.where(self.inside, new_labels, labels)
@@ -139,35 +113,22 @@ def relative(log_row: Array, start: Array) -> Array:
 
 
 class Mixture(NamedTuple):
-    """The values that the moves change, in the W slots.
+    """The values that the moves change, in the W slots; probabilities are relative to the start."""
 
-    - **parameters** - parameters of the clusters, leading axis W.
-    - **log_priors** - log β p(η_c), (W,).
-    - **log_shares** - log w, (W,), -inf outside A.
-    - **table** - probability of each row in each cluster, relative to the start, (W, rows).
-    - **density** - density of each row under the mixture, relative to the start, (rows,).
-    """
-
-    parameters: Any
-    log_priors: Array
-    log_shares: Array
-    table: Array
-    density: Array
+    parameters: Any  # parameters of the clusters, leading axis W
+    log_priors: Array  # log β p(η_c), (W,)
+    log_shares: Array  # log w, (W,), -inf outside A
+    table: Array  # probability of each row in each cluster, (W, rows)
+    density: Array  # density of each row under the mixture, (rows,)
 
 
 class Target(NamedTuple):
-    """The density that the moves leave invariant.
-
-    - **large** - A and the slots that it may use.
-    - **partition** - prior of the labels.
-    - **clusters** - the family.
-    - **start** - log density of each row at the start, (rows,).
-    """
+    """The density that the moves leave invariant."""
 
     large: LargeClusters
     partition: PartitionPrior
     clusters: Clusters
-    start: Array
+    start: Array  # log density of each row at the start, (rows,)
 
     def row(self, parameters: Any, slot: Array) -> Array:
         """Return the probability of every row in one cluster, relative to the start, (rows,)."""
@@ -196,11 +157,7 @@ class Change(NamedTuple):
 def propose_change(
     target: Target, mixture: Mixture, slots: Array, parameters: Any, log_shares: Array
 ) -> tuple[Change, Array]:
-    """Evaluate the mixture with new clusters in some slots.
-
-    :param slots: (k,), **parameters**, of the new clusters, and **log_shares**, of all, (W,).
-    :return: the change, and the log ratio of the target.
-    """
+    """Evaluate the mixture with new clusters in some slots, and the log ratio of the target."""
     # the barrier keeps XLA from computing the row once for each slot
     rows = jax.lax.optimization_barrier(jax.vmap(target.row)(parameters, slots))
     shares = jnp.exp(log_shares)
@@ -246,20 +203,12 @@ class DrawnKind(NamedTuple):
 
 
 class StepDraw(NamedTuple):
-    """Random numbers of a step.
-
-    - **kind** - kind of the step.
-    - **takes_second** - whether c is the second of two clusters.
-    - **log_odds** - log odds of the shares after a split, and **log_uniform**, for the decision.
-    - **scale** - standard deviation of changes of parameters and of the log odds of shares.
-    - **normals** - the last one is for the log odds of shares.
-    - **family** - further random numbers, which the family defines.
-    """
+    """Random numbers of a step."""
 
     kind: DrawnKind
-    takes_second: Array
-    log_odds: Array
-    log_uniform: Array
-    scale: Array
-    normals: Array
-    family: Any
+    takes_second: Array  # whether c is the second of two clusters
+    log_odds: Array  # log odds of the shares after a split
+    log_uniform: Array  # for the decision
+    scale: Array  # standard deviation of changes of parameters and of the log odds of shares
+    normals: Array  # the last one is for the log odds of shares
+    family: Any  # further random numbers, which the family defines

@@ -26,10 +26,7 @@ _MOST_MOVING = 16  # clusters that a trajectory moves, by default
 def move_along_trajectories(
     key: Array, target: Target, mixture: Mixture, most_moving: int = _MOST_MOVING
 ) -> Mixture:
-    """Make moves along trajectories, one after the other.
-
-    :param most_moving: clusters that each of them moves.
-    """
+    """Make moves along trajectories, one after the other, each of at most so many clusters."""
 
     def move(mixture: Mixture, key: Array) -> tuple[Mixture, None]:
         return move_along_trajectory(key, target, mixture, most_moving), None
@@ -38,27 +35,17 @@ def move_along_trajectories(
 
 
 class Moving(NamedTuple):
-    """The clusters that a trajectory moves, in a few slots; all others stay.
+    """The clusters that a trajectory moves, in a few slots; all others stay."""
 
-    - **slots** - (B,), and **active** - those of A, (B,) bool.
-    - **log_shares** - (B,), -inf outside A, and **log_total** - log of their sum, which stays, ().
-    - **others** - density of the rows under all other clusters, relative to the start, (rows,).
-    """
-
-    slots: Array
-    active: Array
-    log_shares: Array
-    log_total: Array
-    others: Array
+    slots: Array  # (B,)
+    active: Array  # slots of A, (B,) bool
+    log_shares: Array  # (B,), -inf outside A
+    log_total: Array  # log of the sum of these shares, which stays, ()
+    others: Array  # density of the rows under all other clusters, relative to the start, (rows,)
 
 
 def choose_moving(uniforms: Array, mixture: Mixture, most: int = _MOST_MOVING) -> Moving:
-    """Choose clusters of A at random, or take all if they are few.
-
-    The cost of a trajectory is that of its slots, most of which are free in a process.
-
-    :param uniforms: (W,).
-    """
+    """Choose clusters of A at random, or take all if few: the cost is that of the slots."""
     active = mixture.log_shares > -jnp.inf
     slots = jnp.argsort(jnp.where(active, uniforms, 2.0))[:most]
     log_shares = mixture.log_shares[slots]
@@ -70,14 +57,11 @@ def choose_moving(uniforms: Array, mixture: Mixture, most: int = _MOST_MOVING) -
 def move_along_trajectory(
     key: Array, target: Target, mixture: Mixture, most_moving: int = _MOST_MOVING
 ) -> Mixture:
-    """Move continuous parameters and shares by Hamiltonian Monte Carlo [3].
-
-    Shares are masses divided by their total, times the sum of the shares that move. The log of the
-    total is an auxiliary standard normal variable. Large clusters allow smaller steps than small
-    ones. What sets the lengths of the steps must not change along a trajectory, so these are
-    auxiliary variables too: nominal shares of the clusters, whose logarithms are normal around
-    those of the shares.
-    """
+    """Move continuous parameters and shares by Hamiltonian Monte Carlo [3]."""
+    # Shares are masses over their total, times the sum of the shares that move; the log of the
+    # total is an auxiliary normal variable. Large clusters allow smaller steps than small ones.
+    # What sets these must not change along a trajectory, so it is auxiliary too: nominal
+    # shares, whose logarithms are normal around those of the shares.
     key_normals, key_uniforms = random.split(key)
     number = len(mixture.log_shares)
     for_slots, (for_size, uniform) = draw_together(random.uniform, key_uniforms, (number,), (2,))
@@ -105,16 +89,10 @@ def move_along_trajectory(
         return gain + log_prior + auxiliary + jacobian, proposal
 
     log_masses = jnp.where(active, moving.log_shares - moving.log_total, 0.0) + for_total
-    momentum = (
-        jnp.where(path.moving, for_parameters, 0.0),
-        jnp.where(varies, for_shares, 0.0),
-    )
+    momentum = (jnp.where(path.moving, for_parameters, 0.0), jnp.where(varies, for_shares, 0.0))
     # the prior is as informative as a ranking
     sizes = target.large.row_counts.sum() * jnp.exp(log_nominal)
-    scales = (
-        jax.lax.rsqrt(1.0 + path.information * sizes)[:, None],
-        jax.lax.rsqrt(1.0 + sizes),
-    )
+    scales = (jax.lax.rsqrt(1.0 + path.information * sizes)[:, None], jax.lax.rsqrt(1.0 + sizes))
     proposal, accepted = trajectory(
         uniform,
         (path.position, log_masses),
@@ -168,13 +146,9 @@ def trajectory(
     log_density: Callable[[Any], tuple[Array, Any]],
     steps: Leapfrog,
 ) -> tuple[Any, Array]:
-    """Follow a Hamiltonian trajectory [3].
-
-    :param uniform: a draw that decides on acceptance.
-    :param moving: whether each entry of the position moves; the others have no momentum.
-    :param log_density: maps a position to its log density and an auxiliary output.
-    :return: the auxiliary output at the new position, and whether that is accepted.
-    """
+    """Follow a Hamiltonian trajectory [3]: the auxiliary output, and whether it is accepted."""
+    # Where the position is not ``moving`` it has no momentum. The function ``log_density`` has an
+    # auxiliary output.
 
     def add(x: Any, y: Any, times: Array) -> Any:
         return jax.tree.map(lambda a, b, size: a + times * size * b, x, y, steps.sizes)

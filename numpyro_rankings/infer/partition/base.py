@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 from jax import Array, random
-from numpyro.util import is_prng_key
 
 from numpyro_rankings.components.checks import check_family_in_kernel
 from numpyro_rankings.components.family import Family, take, with_auxiliary
@@ -26,79 +25,47 @@ from numpyro_rankings.distributions import ChineseRestaurantProcess
 from numpyro_rankings.families import RankingFamily
 from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.infer.blocks import check_block_family
-from numpyro_rankings.infer.checks import (
-    check_arguments,
-    check_possible,
-    check_scale,
-    check_start_values,
-)
+from numpyro_rankings.infer.checks import check_possible, check_scale, check_start_values
 from numpyro_rankings.infer.mixture.labels import canonical_order
 from numpyro_rankings.infer.mixture.membership import label_dtype
-from numpyro_rankings.infer.mixture.prior import (
-    PartitionPrior,
-    update_alpha,
-)
-from numpyro_rankings.infer.priors import draw_start, log_prior
+from numpyro_rankings.infer.mixture.prior import PartitionPrior
+from numpyro_rankings.infer.priors import draw_start
 from numpyro_rankings.models import conjugate_mixture
-from numpyro_rankings.ops.checks import check_whole
+from numpyro_rankings.ops.checks import check_whole, is_traced
 from numpyro_rankings.ops.sums import count_by_label
 
 _WEIGHT_OF_LAST = 0.1  # least weight of a warm-up sweep in the mean number of clusters
 
 
 class PartitionState(NamedTuple):
-    """
-    - **z** - ``assignments`` (N,), ``num_clusters``, ``alpha`` and ``log_joint``, and the auxiliary
-      variables of the family if it has any.
-    - **potential_energy** - minus the log joint.
-    - **accept_prob** - mean acceptance probability of the Metropolis-Hastings moves of the sweep;
-      1 if it has none.
-    - **overflow** - whether a move wanted more clusters than there are slots.
-    - **rng_key** - key of the next sweep.
-    - **warmup_left** - number of warm-up sweeps still to come.
-    - **mean_clusters** - mean number of clusters over the last sweeps of warm-up, to which the
-      permutation-augmented sampler adapts.
-    - **warmup_done** - number of warm-up sweeps so far.
-    """
+    """State of one chain, with what the permutation-augmented sampler adapts to."""
 
-    z: dict[str, Array]
-    potential_energy: Array
-    accept_prob: Array
-    overflow: Array
-    rng_key: Array
-    warmup_left: Array
-    mean_clusters: Array
-    warmup_done: Array
+    z: dict[str, Array]  # values of the sites, by name
+    potential_energy: Array  # minus the log joint
+    accept_prob: Array  # mean of the Metropolis-Hastings moves of the sweep, or 1
+    overflow: Array  # whether a move wanted more clusters than there are slots
+    rng_key: Array  # key of the next sweep
+    warmup_left: Array  # number of warm-up sweeps still to come
+    mean_clusters: Array  # mean number of clusters over the last sweeps of warm-up
+    warmup_done: Array  # number of warm-up sweeps so far
 
 
 class CurrentPartition(NamedTuple):
-    """The values that a sweep changes.
+    """The values that a sweep changes."""
 
-    - **labels** - cluster of each point, (N,) int32.
-    - **prior** - prior of the partition, with the current α.
-    - **auxiliary** - auxiliary variables of the family by site, ``{}`` if it has none.
-    - **points** - the points given these variables.
-    """
-
-    labels: Array
-    prior: PartitionPrior
-    auxiliary: dict[str, Array]
-    points: DataPoints
+    labels: Array  # cluster of each point, (N,) int32
+    prior: PartitionPrior  # prior of the partition, with the current α
+    auxiliary: dict[str, Array]  # auxiliary variables of the family by site, {} without any
+    points: DataPoints  # given these variables
 
 
 class Given(NamedTuple):
-    """The values that a move of the labels conditions on.
-
-    - **points** - N points with their statistics.
-    - **prior** - prior of the partition, with the current α.
-    - **family** - component family.
-    - **num_slots** - C, the largest number of clusters.
-    """
+    """The values that a move of the labels conditions on."""
 
     points: DataPoints
-    prior: PartitionPrior
+    prior: PartitionPrior  # prior of the partition, with the current α
     family: Family
-    num_slots: int
+    num_slots: int  # C, the largest number of clusters
 
     def clusters_of(self, labels: Array) -> Any:
         """Statistics of the cluster in each slot, leading axis C."""
@@ -188,9 +155,7 @@ class PartitionKernel(GibbsKernel):
     ) -> Move:
         """Draw new labels given α, by a move that leaves their posterior invariant.
 
-        :param labels: current labels, (N,).
         :param prior: prior of the partition, with the current α.
-        :param points: the points with their statistics.
         :param state: state before the sweep, for a move that adapts in warm-up.
         """
 
@@ -224,7 +189,7 @@ class PartitionKernel(GibbsKernel):
     def _check(self, args: tuple, kwargs: dict) -> None:
         self._check_use_as_block()
         data = self._data(args, kwargs)
-        if not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(data)):
+        if not is_traced(data):
             self._family.check(data)
             check_family_in_kernel(self._family, data)
         size = self._family.size(data)
@@ -235,43 +200,17 @@ class PartitionKernel(GibbsKernel):
                 "init='singletons' needs as many slots as there are points: "
                 f"max_clusters={size}, not {self._max_clusters}"
             )
-        self._check_size(size)
-
-    def _check_size(self, size: int) -> None:
-        """Raise ValueError if the kernel cannot handle that many points."""
-
-    def _check_warmup(self, num_warmup: int) -> None:
-        """Raise ValueError if the kernel cannot adapt in that many warm-up sweeps."""
 
     # -- state -----------------------------------------------------------------------------------
 
-    def init(
-        self,
-        rng_key: Array,
-        num_warmup: int,
-        init_params: dict | None,
-        model_args: tuple,
-        model_kwargs: dict | None,
-    ) -> Any:
-        """Initial state; a batch of keys gives a batch of chains."""
-        self._check_warmup(num_warmup)
-        check_arguments(model_args, dict(model_kwargs or {}))
-        if not self._is_block:
-            check_start_values(init_params)
-        given = {} if self._is_block else init_params or {}
-        labels = given.get("assignments")
-        if labels is not None and not isinstance(labels, jax.core.Tracer):
-            chains = () if is_prng_key(rng_key) else rng_key.shape[:1]
-            self._check_labels(np.asarray(labels), chains, model_args, dict(model_kwargs or {}))
-        state = super().init(rng_key, num_warmup, init_params, model_args, model_kwargs)
-        if not self._is_block:
-            check_possible(state.potential_energy)
-        return state._replace(warmup_left=jnp.full_like(state.warmup_left, num_warmup))
-
-    def _check_labels(
-        self, labels: np.ndarray, chains: tuple[int, ...], args: tuple, kwargs: dict
+    def _check_start(
+        self, start: dict | None, chains: tuple[int, ...], args: tuple, kwargs: dict
     ) -> None:
-        size = self._family.size(self._data(args, kwargs))
+        check_start_values(start)
+        given = (start or {}).get("assignments")
+        if given is None or is_traced(given):
+            return
+        labels, size = np.asarray(given), self._family.size(self._data(args, kwargs))
         if labels.dtype.kind not in "iu" or labels.shape != (*chains, size):
             raise ValueError(
                 f"init_params['assignments'] must be one label for each of the {size} points, "
@@ -282,6 +221,11 @@ class PartitionKernel(GibbsKernel):
                 "init_params['assignments'] must be labels below max_clusters = "
                 f"{self._max_clusters}"
             )
+
+    def _finish_start(self, state: Any, num_warmup: int) -> Any:
+        if not self._is_block:
+            check_possible(state.potential_energy)
+        return state._replace(warmup_left=jnp.full_like(state.warmup_left, num_warmup))
 
     def _prior(self, z: dict, args: tuple, kwargs: dict) -> PartitionPrior:
         """Prior with the current α; as a block, that of the user's model given its other sites."""
@@ -317,7 +261,7 @@ class PartitionKernel(GibbsKernel):
             z["alpha"] = jnp.asarray(draw_start(key_alpha, start.get("alpha", self._alpha)), float)
         prior = self._prior(z, args, kwargs)
         if self._is_block:
-            self._check_dependents(z, site, args, kwargs, lambda _, fn: isinstance(fn, dist.Unit))
+            self._check_dependents(z, args, kwargs, lambda _, fn: isinstance(fn, dist.Unit))
         if "assignments" in start:
             labels = jnp.asarray(start["assignments"], jnp.int32)
         else:
@@ -364,12 +308,6 @@ class PartitionKernel(GibbsKernel):
             points=self._points(args, kwargs, state.z),
         )
 
-    def _update_alpha(self, key: Array, prior: PartitionPrior, sizes: Array) -> PartitionPrior:
-        """Draw α given the block sizes, if it is unknown."""
-        if not isinstance(self._alpha, dist.Distribution) or self._is_block:
-            return prior
-        return prior._replace(alpha=update_alpha(key, prior, self._alpha, sizes))
-
     def _update_auxiliary(
         self, key: Array, current: CurrentPartition, args: tuple, kwargs: dict
     ) -> CurrentPartition:
@@ -403,17 +341,11 @@ class PartitionKernel(GibbsKernel):
         return state._replace(z=z, potential_energy=-log_joint)
 
     def _log_joint(self, current: CurrentPartition, sizes: Array) -> Array:
-        """log p(data, labels, α).
-
-        :param sizes: number of points of each label, (C,).
-        """
+        """log p(data, labels, α), where the labels have these sizes, (C,)."""
         points, prior = current.points, current.prior
         clusters = self._family.of_clusters(points.statistics, current.labels, self._max_clusters)
         log_joint = prior.log_prob(sizes) + self._family.log_marginal(clusters).sum()
-        log_joint += points.log_base
-        if isinstance(self._alpha, dist.Distribution) and not self._is_block:
-            log_joint += log_prior(self._alpha, prior.alpha)
-        return log_joint
+        return self._add_log_priors(log_joint + points.log_base, alpha=prior.alpha)
 
     def _potential(self, state: PartitionState, args: tuple, kwargs: dict) -> Array:
         current = self._read(state, args, kwargs)

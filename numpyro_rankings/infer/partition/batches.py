@@ -23,16 +23,12 @@ class _Partition(NamedTuple):
 
 
 class _BatchDraws(NamedTuple):
-    """Numbers of the points of a batch, **points** (B,), and uniform random numbers.
+    """Points of a batch, and uniform random numbers."""
 
-    **seats** (B,) are for their labels, **new** for whether more slots would have been wanted,
-    **accept** for whether the labels are accepted.
-    """
-
-    points: Array
-    seats: Array
-    new: Array
-    accept: Array
+    points: Array  # (B,)
+    seats: Array  # for their labels, (B,)
+    new: Array  # for whether more slots would have been wanted
+    accept: Array  # for whether the labels are accepted
 
 
 class _PointDraws(NamedTuple):
@@ -44,17 +40,13 @@ class _PointDraws(NamedTuple):
 
 
 class _Batch(NamedTuple):
-    """The points of a batch with labels for them.
+    """The points of a batch with labels for them."""
 
-    - **statistics** - statistics of each point, (B, …); **log_alone** and **labels** (B,).
-    - **clusters** - statistics of these points by cluster, (C, …); **counts** (C,).
-    """
-
-    statistics: Any
-    log_alone: Array
-    labels: Array
-    clusters: Any
-    counts: Array
+    statistics: Any  # of each point, (B, …)
+    log_alone: Array  # (B,)
+    labels: Array  # (B,)
+    clusters: Any  # statistics of these points by cluster, (C, …)
+    counts: Array  # (C,)
 
 
 class _Outside(NamedTuple):
@@ -65,15 +57,11 @@ class _Outside(NamedTuple):
 
 
 class _NewLabels(NamedTuple):
-    """New **labels** of a batch, (B,).
+    """New labels of a batch."""
 
-    - **log_ratio** - log Π q(c_i) / q(c'_i) of the old and the new labels.
-    - **wanted** - whether a point wanted a new cluster when all slots were full.
-    """
-
-    labels: Array
-    log_ratio: Array
-    wanted: Array
+    labels: Array  # (B,)
+    log_ratio: Array  # log Π q(c_i) / q(c'_i) of the old and the new labels
+    wanted: Array  # whether a point wanted a new cluster when all slots were full
 
 
 def update_labels_in_batches(key: Array, labels: Array, given: Given, batch_size: int) -> Move:
@@ -125,10 +113,7 @@ def update_labels_in_batches(key: Array, labels: Array, given: Given, batch_size
 def _update_batch(
     partition: _Partition, draws: _BatchDraws, given: Given
 ) -> tuple[_Partition, Array, Array]:
-    """Propose labels of a batch and accept them or not.
-
-    :return: the partition, the acceptance probability, and whether more slots were wanted.
-    """
+    """Propose labels of a batch, accept or not; return whether more slots were wanted too."""
     points = given.points
     batch = take(points.statistics, draws.points), points.log_alone[draws.points]
     old = _group(*batch, partition.labels[draws.points], given)
@@ -189,10 +174,8 @@ def _propose(old: _Batch, outside: _Outside, draws: _BatchDraws, given: Given) -
 
 
 def _log_weights(batch: _Batch, outside: _Outside, given: Given) -> tuple[Array, Array]:
-    """log q_i of each cluster outside a batch, (C, B), and of a new one, (B,).
-
-    The slots are the first axis: sums over it are fast on CPUs.
-    """
+    """log q_i of each cluster outside a batch, (C, B), and of a new one, (B,)."""
+    # The slots are the first axis: sums over it are fast on CPUs.
     prior, some = given.prior, outside.sizes > 0
     log_weights = prior.log_join(outside.sizes)[:, None] + given.family.log_predictive(
         jax.tree.map(lambda x: x[:, None], outside.clusters),
@@ -219,11 +202,8 @@ def _log_posterior(batch: _Batch, outside: _Outside, given: Given) -> Array:
 def _update_point(
     partition: _Partition, draws: _PointDraws, triangle: Array, given: Given
 ) -> tuple[_Partition, Array]:
-    """Draw the label of a point given all others [Neal 2000, Algorithm 3].
-
-    :param triangle: (C, C), to sum up weights.
-    :return: the partition, and whether more slots were wanted.
-    """
+    """Draw the label of a point given all others [Neal 2000, Algorithm 3]."""
+    # It returns also whether more slots were wanted.
     (labels, clusters, sizes), family, index = partition, given.family, draws.points
     point, old = take(given.points.statistics, index), labels[index]
     left = sizes.at[old].add(-1)
@@ -250,10 +230,8 @@ def _update_point(
 
 
 def choose(weights: Array, uniform: Array) -> tuple[Array, Array]:
-    """Draw a label for each column with probability ∝ its weights, (C, B): labels, sums (B,).
-
-    A label of weight 0 is never drawn: the target is positive, and at most the last partial sum.
-    """
+    """Draw a label for each column with probability ∝ its weights, (C, B): labels, sums (B,)."""
+    # A label of weight 0 is never drawn: the target is positive, at most the last partial sum.
     none = jnp.zeros_like(uniform)
     total, _ = jax.lax.scan(lambda so_far, row: (so_far + row, None), none, weights)
     target = (1.0 - uniform) * total
@@ -269,12 +247,9 @@ def choose(weights: Array, uniform: Array) -> tuple[Array, Array]:
 
 
 def random_batches(key: Array, size: int, batch_size: int) -> Array:
-    """Divide the points into batches, none with a point twice: (number of batches, batch size).
-
-    The columns of a fixed table are rotated at random, because XLA sorts slowly on CPUs. If the
-    size is not a multiple of the batch size, the last row of the table ends as the first does;
-    since a point stays in its column, it cannot be twice in one batch.
-    """
+    """Divide the points into batches, none with a point twice: (number of batches, batch size)."""
+    # The columns of a fixed table are rotated at random, because XLA sorts slowly on CPUs. The last
+    # row may end as the first does: a point stays in its column, so it is not twice in one batch.
     batch_size = min(batch_size, max(size // 2, 1))
     number = -(-size // batch_size)
     fixed = np.random.default_rng(0).permutation(size).astype(np.int32)

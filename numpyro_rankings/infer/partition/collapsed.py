@@ -13,7 +13,7 @@ from jax import Array, random
 from numpyro_rankings.components.family import Family, put, take
 from numpyro_rankings.components.points import DataPoints
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
-from numpyro_rankings.infer.partition.base import Given, Move, PartitionKernel, PartitionState
+from numpyro_rankings.infer.partition.base import Given, Move, PartitionKernel
 from numpyro_rankings.infer.partition.batches import update_labels_in_batches
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.loops import shared_bound
@@ -111,12 +111,7 @@ class CollapsedGibbs(PartitionKernel):
         )
 
     def _move(
-        self,
-        key: Array,
-        labels: Array,
-        prior: PartitionPrior,
-        points: DataPoints,
-        state: PartitionState,
+        self, key: Array, labels: Array, prior: PartitionPrior, points: DataPoints, state: Any
     ) -> Move:
         given = Given(points, prior, self._family, self._max_clusters)
         if self._batch_size > 1:
@@ -125,30 +120,21 @@ class CollapsedGibbs(PartitionKernel):
 
 
 class _Progress(NamedTuple):
-    """How far a sweep has come.
+    """How far a sweep has come."""
 
-    - **position** - the next point; **quiet** - number of points in a row that kept their labels.
-    - **labels** (N,), **sizes** (C,) and statistics of the **clusters**, leading axis C.
-    - **overflow** - whether a point wanted a new cluster when all slots were full.
-    """
-
-    position: Array
-    quiet: Array
-    labels: Array
-    sizes: Array
-    clusters: Any
-    overflow: Array
+    position: Array  # the next point
+    quiet: Array  # number of points in a row that kept their labels
+    labels: Array  # (N,)
+    sizes: Array  # (C,)
+    clusters: Any  # statistics, leading axis C
+    overflow: Array  # whether a point wanted a new cluster when all slots were full
 
 
 class _Fixed(NamedTuple):
-    """The values that a sweep computes before its first point.
+    """The values that a sweep computes before its first point."""
 
-    - **uniforms** - for each point one for the draw of its label, one for the overflow, (2, N).
-    - **triangle** - ones on and above the diagonal, (C + 1, C + 1): ``x @ triangle`` sums x up.
-    """
-
-    uniforms: Array
-    triangle: Array
+    uniforms: Array  # for the draw of each label, and for the overflow, (2, N)
+    triangle: Array  # ones on and above the diagonal, (C + 1, C + 1), to sum up weights
 
 
 def update_labels_in_turn(key: Array, labels: Array, given: Given) -> Move:
@@ -233,12 +219,8 @@ def _advance(progress: _Progress, block: int, fixed: _Fixed, given: Given) -> _P
 def _draw_seats(
     progress: _Progress, index: Array, fixed: _Fixed, given: Given
 ) -> tuple[Array, Array, Any]:
-    """Draw a label for each point of a block, as if it were the first of them to change.
-
-    :param index: numbers of the points, (B,).
-    :return: labels (B,), whether a new cluster was wanted when all slots were full, (B,), and the
-        clusters, handed through (see :func:`_log_predictives`).
-    """
+    """Draw labels for points of a block, (B,), each as if it were the first of them to change."""
+    # It returns also whether a cluster was wanted when all slots were full, (B,).
     mine, sizes = progress.labels[index], progress.sizes
     alone = sizes[mine] == 1
     log_weights, clusters = _log_weights(progress, index, given)
@@ -259,10 +241,7 @@ def _draw_seats(
 
 
 def _log_weights(progress: _Progress, index: Array, given: Given) -> tuple[Array, Any]:
-    """Log weights of each label for each point of a block [Neal 2000, Algorithm 3].
-
-    :return: (B, C + 1), the last column that of a new cluster; and the clusters, handed through.
-    """
+    """Log weights of each label, (B, C + 1), the last of a new cluster [Neal 2000, Algorithm 3]."""
     points, prior = given.points, given.prior
     mine, sizes, slots = progress.labels[index], progress.sizes, jnp.arange(given.num_slots)
     point = take(points.statistics, index)
@@ -282,11 +261,9 @@ def _log_weights(progress: _Progress, index: Array, given: Given) -> tuple[Array
 
 
 def _log_predictives(clusters: Any, sizes: Array, point: Any, given: Given) -> tuple[Array, Any]:
-    """Log probability of each point of a block given each cluster, (B, C); and the clusters.
-
-    Of wide clusters only the slots in use are scored. The clusters are handed through, because XLA
-    would copy what is read in an inner loop and changed after it.
-    """
+    """Log probability of each point of a block given each cluster, (B, C); and the clusters."""
+    # Of wide clusters only the slots in use are scored. The clusters are handed through, because
+    # XLA would copy what is read in an inner loop and changed after it.
     num_slots, log_predictive = given.num_slots, given.family.log_predictive
     point = jax.tree.map(lambda x: x[:, None], point)
     if _width(given) <= _WIDE or num_slots <= _SLOTS:
@@ -309,11 +286,8 @@ def _log_predictives(clusters: Any, sizes: Array, point: Any, given: Given) -> t
 
 
 def _move_point(both: Any, size: Array, point: Any, family: Family) -> Any:
-    """Statistics of two clusters, (2, …), after a point has moved from the first to the second.
-
-    :param size: size of the second cluster before the move. If it is 0, rounding errors may be
-        left in its statistics, which are set to 0 first.
-    """
+    """Statistics of two clusters, (2, …), after a point has moved from the first to the second."""
+    # If the second was empty before, rounding errors in its statistics are set to 0 first.
     left = family.subtract(take(both, 0), point)
     other = jax.tree.map(lambda x: jnp.where(size > 0, x, jnp.zeros_like(x)), take(both, 1))
     joined = family.add(other, point)

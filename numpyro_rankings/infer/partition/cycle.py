@@ -13,7 +13,7 @@ from numpyro_rankings.components.family import Family
 from numpyro_rankings.components.points import DataPoints
 from numpyro_rankings.distributions import ChineseRestaurantProcess
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
-from numpyro_rankings.infer.partition.base import Move, PartitionKernel, PartitionState
+from numpyro_rankings.infer.partition.base import Move, PartitionKernel
 
 
 def _is_like(value: Any, other: Any) -> bool:
@@ -80,10 +80,6 @@ class Cycle(PartitionKernel):
         kernel._kernels = [one.wrap_model(wrapper) for one in self._kernels]
         return kernel
 
-    def _check_size(self, size: int) -> None:
-        for kernel in self._kernels:
-            kernel._check_size(size)
-
     def _check_prior(self, prior: ChineseRestaurantProcess) -> None:
         for kernel in self._kernels:
             kernel._check_prior(prior)
@@ -93,12 +89,7 @@ class Cycle(PartitionKernel):
             kernel._check_warmup(num_warmup)
 
     def _move(
-        self,
-        key: Array,
-        labels: Array,
-        prior: PartitionPrior,
-        points: DataPoints,
-        state: PartitionState,
+        self, key: Array, labels: Array, prior: PartitionPrior, points: DataPoints, state: Any
     ) -> Move:
         moves: list[Move] = []
         for kernel, one in zip(self._kernels, random.split(key, len(self._kernels)), strict=True):

@@ -202,10 +202,7 @@ def _draw_partition(key: Array, labels: Array, ordering: Ordering, given: Given)
 
 
 def _expected_number(number: Array, given: Given, state: PartitionState) -> Array:
-    """The number of clusters at which log |C|! is expanded, Section 3.2.
-
-    In warm-up the current number, afterwards the mean of warm-up.
-    """
+    """The number of clusters at which log |C|! is expanded, Section 3.2: after warm-up its mean."""
     guess = _prior_guess(given.prior, given.points.size)
     mean = jnp.where(state.warmup_done > 0, state.mean_clusters, guess)
     return jnp.where(state.warmup_left > 0, number, mean)

@@ -21,45 +21,31 @@ _LEAST = -1e30  # stands for the largest log weight where all are -inf
 class Ordering(NamedTuple):
     """An ordering of the points in which each cluster is a segment.
 
-    - **order** - π: numbers of the points in their order, (N,).
-    - **pairs** - log predictive probability of point j given i alone, (N, N), if the order within
-      a cluster is a Markov chain (Section 4.1); None if it is uniform, eq. (3).
-    - **searches** - whether this sweep is a step of the stochastic search of Section 4.2, a draw
-      from p(C, x) restricted to segments; else from p(C, π, x).
+    The order within a cluster is a Markov chain (Section 4.1) if there are ``pairs``, the log
+    predictive probability of point j given i alone; else it is uniform, eq. (3). A sweep that
+    **searches** is a step of the stochastic search of Section 4.2, a draw from p(C, x) restricted
+    to segments; else from p(C, π, x).
     """
 
-    order: Array
-    pairs: Array | None
+    order: Array  # π: numbers of the points in their order, (N,)
+    pairs: Array | None  # (N, N)
     searches: Array
 
 
 class Sequence(NamedTuple):
-    """The points in the order π, with the parts of log B of a segment.
+    """The points in the order π, with the parts of log B of a segment."""
 
-    - **statistics** - statistics of the points, (N, …).
-    - **log_alone** - log probability of each point by itself, relative to **reference**, its log
-      probability in its current cluster, (N,).
-    - **log_sizes** - part of log B that depends on the number of points, (N + 1,).
-    - **log_chains** - log probability of the order within each segment from s to e, (e, s), or
-      None.
-    - **old_start** - where the current segment that ends at a point starts, -1 if none ends there.
-    - **empty** - statistics of a cluster without points.
-    """
-
-    statistics: Any
-    log_alone: Array
-    reference: Array
-    log_sizes: Array
-    log_chains: Array | None
-    old_start: Array
-    empty: Any
+    statistics: Any  # of the points, (N, …)
+    log_alone: Array  # log probability of each point by itself, relative to the reference, (N,)
+    reference: Array  # log probability of each point in its current cluster, (N,)
+    log_sizes: Array  # part of log B that depends on the number of points, (N + 1,)
+    log_chains: Array | None  # log p of the order within each segment from s to e, (e, s)
+    old_start: Array  # start of the current segment that ends at a point, -1 if none ends there
+    empty: Any  # statistics of a cluster without points
 
 
 def as_sequence(ordering: Ordering, labels: Array, given: Given) -> Sequence:
-    """The points in their order, as the dynamic programs use them.
-
-    :param labels: current labels, (N,).
-    """
+    """The points in their order, as the dynamic programs use them."""
     points, (order, pairs, _) = given.points, ordering
     reference = given.family.log_predictive(
         take(given.clusters_of(labels), labels), points.statistics
@@ -79,10 +65,7 @@ def as_sequence(ordering: Ordering, labels: Array, given: Given) -> Sequence:
 
 
 def _current_starts(ordered: Array) -> Array:
-    """Start of the segment that ends at each point, -1 if none ends there, (N,).
-
-    :param ordered: labels in the order of the points.
-    """
+    """Start of the segment that ends at each point, -1 if none ends there, (N,)."""
     differs = ordered[1:] != ordered[:-1]
     starts = jnp.concatenate([jnp.ones(1, bool), differs])
     ends = jnp.concatenate([differs, jnp.ones(1, bool)])
@@ -103,12 +86,8 @@ def _log_sizes(ordering: Ordering, given: Given) -> Array:
 
 
 def log_chain_table(pairs: Array) -> Array:
-    """Log probability of the order of the points from s + 1 to e after point s, as (e, s).
-
-    Point i is drawn among those from i to e, so its normaliser is a cumulative sum of row i - 1.
-
-    :param pairs: log predictive probability of each point given the one before, in their order.
-    """
+    """Log probability of the order of the points from s + 1 to e after point s, as (e, s)."""
+    # Point i is drawn among those from i to e: its normaliser is a cumulative sum of row i - 1.
     index = jnp.arange(len(pairs))
     after = jnp.where(index[None, :] > index[:, None], pairs, -jnp.inf)
     log_totals = jax.lax.cumlogsumexp(after, axis=1)[:-1]  # [i - 1, e]: over i, …, e
@@ -125,17 +104,12 @@ def log_chain_table(pairs: Array) -> Array:
 
 
 class _Segments(NamedTuple):
-    """Segments that end at the current point, W of them.
+    """Segments that end at the current point, W of them."""
 
-    - **start** - first point of each, (W,), -1 where there is no segment; **statistics** (W, …).
-    - **log_marginal** - relative to the reference, (W,).
-    - **log_before** - log g of the points before the start, (W,) or (W, N + 1).
-    """
-
-    start: Array
-    statistics: Any
-    log_marginal: Array
-    log_before: Array
+    start: Array  # first point of each, (W,), -1 where there is no segment
+    statistics: Any  # (W, …)
+    log_marginal: Array  # relative to the reference, (W,)
+    log_before: Array  # log g of the points before the start, (W,) or (W, N + 1)
 
 
 def _no_segments(sequence: Sequence, width: int, log_before: Array) -> _Segments:
@@ -182,12 +156,9 @@ def _draw(uniform: Array, log_weights: Array) -> Array:
 def draw_by_slope(
     key: Array, sequence: Sequence, slope: Array, width: int, family: Family
 ) -> tuple[Array, Array]:
-    """Draw segments with probability ∝ Π B(c) exp(slope), eq. (5) and (6), with or without a beam.
-
-    :param slope: log of the factor of each segment that stands for A(K).
-    :param width: number of segments kept at each point, with the one that starts there; N for all.
-    :return: where segments start, (N,) bool, and whether the current partition could be drawn.
-    """
+    """Draw segments with probability ∝ Π B(c) exp(slope), eq. (5) and (6); a beam is optional."""
+    # The slope stands for A(K); ``width`` segments are kept at each point, N for all.
+    # It returns where segments start, (N,), and whether the current partition could be drawn.
     size = sequence.reference.shape[0]
 
     def visit(carry: Any, inputs: tuple) -> Any:
@@ -215,10 +186,7 @@ def draw_by_slope(
 
 
 def _trace_back(drawn: Array) -> Array:
-    """Mark the starts of segments, (N,) bool, from the last segment to the first.
-
-    :param drawn: start of the segment that ends at each point, (N,).
-    """
+    """Mark the starts of segments, (N,) bool, given the start of that which ends at each point."""
     size = drawn.shape[0]
 
     def back(carry: Any) -> Any:
@@ -235,11 +203,8 @@ def _trace_back(drawn: Array) -> Array:
 def draw_exactly(
     key: Array, sequence: Sequence, log_counts: Array, most: int, family: Family
 ) -> tuple[Array, Array]:
-    """Draw segments with probability ∝ A(K) Π B(c), eq. (4), at most ``most`` of them.
-
-    :param log_counts: log A(K), K = 0, …, N.
-    :return: where segments start, (N,) bool, and whether more of them would have been drawn.
-    """
+    """Draw at most ``most`` segments with probability ∝ A(K) Π B(c), eq. (4)."""
+    # It returns where segments start, (N,), and whether more of them would have been drawn.
     size = sequence.reference.shape[0]
     key_segments, key_number, key_again = random.split(key, 3)
 
@@ -268,10 +233,7 @@ def draw_exactly(
 
 
 def _trace_back_by_number(drawn: Array, number: Array) -> Array:
-    """The same of so many segments.
-
-    :param drawn: start of the last of K segments that end at each point, (N, K = 0, …, N).
-    """
+    """The same of so many segments, given the start of the last of K segments, (N, K = 0, …, N)."""
     size = drawn.shape[0]
 
     def back(carry: Any) -> Any:

@@ -11,7 +11,7 @@ from jax import Array, random
 from numpyro_rankings.components.family import Family, take
 from numpyro_rankings.components.points import DataPoints, repeat
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
-from numpyro_rankings.infer.partition.base import Given, Move, PartitionKernel, PartitionState
+from numpyro_rankings.infer.partition.base import Given, Move, PartitionKernel
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.loops import shared_bound
 
@@ -72,12 +72,7 @@ class SplitMerge(PartitionKernel):
         )
 
     def _move(
-        self,
-        key: Array,
-        labels: Array,
-        prior: PartitionPrior,
-        points: DataPoints,
-        state: PartitionState,
+        self, key: Array, labels: Array, prior: PartitionPrior, points: DataPoints, state: Any
     ) -> Move:
         given = Given(points, prior, self._family, self._max_clusters)
 
@@ -92,34 +87,23 @@ class SplitMerge(PartitionKernel):
 
 
 class _Pair(NamedTuple):
-    """Two points, **first** and **second**, and what a move with them changes.
-
-    - **splits** - whether they share a cluster, so that it is split.
-    - **others** - the other points of their clusters, (N,) bool.
-    - **in_first** - the points labelled like the first, (N,) bool.
-    """
+    """Two points, and what a move with them changes."""
 
     first: Array
     second: Array
-    splits: Array
-    others: Array
-    in_first: Array
+    splits: Array  # whether they share a cluster, so that it is split
+    others: Array  # the other points of their clusters, (N,) bool
+    in_first: Array  # the points labelled like the first, (N,) bool
 
 
 class _Allocation(NamedTuple):
-    """The points allocated so far.
+    """The points allocated so far."""
 
-    - **clusters** - statistics of the two parts and of the whole, leading axis 3; **sizes** (3,).
-    - **log_ratio** - log posterior of the two parts over that of the whole.
-    - **log_prob** - log probability of the allocation.
-    - **in_first** - whether each point is in the first part, (N,) bool.
-    """
-
-    clusters: Any
-    sizes: Array
-    log_ratio: Array
-    log_prob: Array
-    in_first: Array
+    clusters: Any  # statistics of the two parts and of the whole, leading axis 3
+    sizes: Array  # (3,)
+    log_ratio: Array  # log posterior of the two parts over that of the whole
+    log_prob: Array  # log probability of the allocation
+    in_first: Array  # whether each point is in the first part, (N,) bool
 
 
 def split_or_merge_pair(key: Array, labels: Array, given: Given) -> Move:
@@ -157,11 +141,8 @@ def _draw_pair(key_first: Array, key_second: Array, labels: Array) -> _Pair:
 
 
 def _allocate(key_order: Array, key_deal: Array, pair: _Pair, given: Given) -> _Allocation:
-    """Allocate the other points to the two parts, one by one in random order.
-
-    If the move is a merge, the parts are the two clusters, and the allocation is the one that would
-    make them.
-    """
+    """Allocate the other points to the two parts, one by one in random order."""
+    # In a merge the parts are the two clusters, allocated as it would make them.
     size = given.points.size
     # the other points in random order, followed by all points that the move does not change
     order = jnp.argsort(jnp.where(pair.others, random.uniform(key_order, (size,)), 2.0))

@@ -15,7 +15,7 @@ from numpyro_rankings.components.points import DataPoints, repeat
 from numpyro_rankings.distributions import ChineseRestaurantProcess
 from numpyro_rankings.infer.mixture.labels import canonical_order, draw_slices
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
-from numpyro_rankings.infer.partition.base import Given, Move, PartitionKernel, PartitionState
+from numpyro_rankings.infer.partition.base import Given, Move, PartitionKernel
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.loops import shared_bound
 from numpyro_rankings.ops.sampling import sample_log_gamma, sample_uniform
@@ -157,12 +157,7 @@ class SubclusterGibbs(PartitionKernel):
         return super()._start_labels(key, given)
 
     def _move(
-        self,
-        key: Array,
-        labels: Array,
-        prior: PartitionPrior,
-        points: DataPoints,
-        state: PartitionState,
+        self, key: Array, labels: Array, prior: PartitionPrior, points: DataPoints, state: Any
     ) -> Move:
         given = Given(points, prior, self._family, self._max_clusters)
         return _make_moves(key, labels, given, self._num_scans)
@@ -205,10 +200,8 @@ def start_from_sample(key: Array, given: Given, num_scans: int) -> Array:
 
 
 def update_labels_by_slices(key: Array, labels: Array, given: Given) -> Move:
-    """Draw shares and parameters given the labels, then all labels given these [Walker 2007].
-
-    The labels stay as they are if they would need more slots, or more sticks, than there are.
-    """
+    """Draw shares and parameters given the labels, then all labels given these [Walker 2007]."""
+    # The labels stay as they are if they would need more slots, or more sticks, than there are.
     points, num_slots = given.points, given.num_slots
     key_shares, key_parameters, key_labels = random.split(key, 3)
     labels, _ = canonical_order(labels, num_slots)  # draw_slices wants the empty slots at the end
@@ -242,11 +235,8 @@ def update_labels_by_slices(key: Array, labels: Array, given: Given) -> Move:
 def _draw_labels(
     key: Array, labels: Array, number: Array, log_weights: Callable[[Array], Array]
 ) -> Array:
-    """Draw a label from 0 to ``number - 1`` for each point, by reservoir sampling.
-
-    :param labels: kept where all weights are 0, (N,).
-    :param log_weights: maps a label to its log weight for each point, (N,).
-    """
+    """Draw a label from 0 to ``number - 1`` for each point, by reservoir sampling."""
+    # Labels whose weights are all 0 are kept; ``log_weights`` maps a label to weights, (N,).
 
     def consider(k: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         """Take label k with its probability among those up to k."""
@@ -266,27 +256,18 @@ def _draw_labels(
 
 
 class _Pairs(NamedTuple):
-    """Which clusters are to be split and which to be merged; a pair is named by its first slot.
+    """Which clusters are to be split and which to be merged; a pair is named by its first slot."""
 
-    - **pair** - the pair of each slot, C if none, (C,).
-    - **is_second** - whether the slot is the second of two to be merged, (C,).
-    - **order** - the slots in the order of their places, (C,).
-    - **splits** - whether each pair is to be split, (C,); **merges** - whether it is to be merged.
-    """
-
-    pair: Array
-    is_second: Array
-    order: Array
-    splits: Array
-    merges: Array
+    pair: Array  # the pair of each slot, C if none, (C,)
+    is_second: Array  # whether the slot is the second of two to be merged, (C,)
+    order: Array  # the slots in the order of their places, (C,)
+    splits: Array  # whether each pair is to be split, (C,)
+    merges: Array  # whether it is to be merged, (C,)
 
 
 def split_or_merge_clusters(key: Array, labels: Array, given: Given, num_scans: int) -> Move:
-    """Propose to split or merge many clusters, and decide on each pair of them by itself.
-
-    :param labels: canonical, (N,).
-    :param num_scans: number of passes that learn the sub-clusters.
-    """
+    """Propose to split or merge many clusters, and decide on each pair of them by itself."""
+    # The labels are canonical, (N,), and the sub-clusters are learned in so many passes.
     key_pairs, key_learn, key_accept = random.split(key, 3)
     log_rate, pairs = _draw_pairs(key_pairs, labels, given)
     pair = pairs.pair[labels]
@@ -297,15 +278,11 @@ def split_or_merge_clusters(key: Array, labels: Array, given: Given, num_scans: 
 
 
 def split_or_merge_without_labels(key: Array, labels: Array, given: Given) -> Move:
-    """Propose to split or merge many clusters, with the labels in each pair integrated out.
-
-    A cluster is split by parameters from the posterior given a few of its points, and the shares w
-    and 1 - w, w uniform. For a merge, parameters and shares are drawn given the two clusters. Then
-    the points are dealt with their probabilities given these, which cancel from the ratio: it has
-    the mixture density of each point instead.
-
-    :param labels: canonical, (N,).
-    """
+    """Propose to split or merge many clusters, with the labels in each pair integrated out."""
+    # A cluster is split by parameters from the posterior given a few of its points, and the shares
+    # w and 1 - w, w uniform. For a merge, parameters and shares are drawn given the two clusters.
+    # Then the points are dealt with their probabilities given these, which cancel from the ratio:
+    # it has the mixture density of each point instead. The labels are canonical, (N,).
     family, statistics, number = given.family, given.points.statistics, given.num_slots + 1
     keys = random.split(key, 7)
     log_rate, pairs = _draw_pairs(keys[0], labels, given)
@@ -371,11 +348,8 @@ def _at(flags: Array, pair: Array) -> Array:
 def _decide(
     key: Array, labels: Array, log_split: Array, is_second: Array, pairs: _Pairs, given: Given
 ) -> Move:
-    """Accept or reject each pair by itself.
-
-    :param log_split: log Hastings ratio of the split, (C,).
-    :param is_second: who is in the second cluster, before a merge or after a split, (N,).
-    """
+    """Accept or reject each pair by itself, given the log Hastings ratio of its split, (C,)."""
+    # Who is in the second cluster, before a merge or after a split, is (N,).
     num_slots, pair = given.num_slots, pairs.pair[labels]
     sizes = count_by_label(*_cells(is_second, pair, given))
     log_accept = jnp.where(pairs.splits, log_split, -log_split)
@@ -396,17 +370,12 @@ def _decide(
 
 
 def pair_clusters(key: Array, occupied: Array, rate: Array) -> _Pairs:
-    """Pair clusters with each other or with empty places, in random order.
-
-    Clusters lie at uniform places between 0 and 1, empty places form a Poisson process, and in
-    their common order the first and second are a pair, the third and fourth, and so on. Of a gap
-    between two clusters only this matters: whether it has an empty place, and whether their number
-    is odd. In state space with this order, splitting a cluster uses up an empty place and merging
-    two leaves one, so that the posterior changes by the factors 1/λ and λ.
-
-    :param occupied: whether each slot has a cluster, (C,).
-    :param rate: λ, the mean number of empty places.
-    """
+    """Pair clusters with each other or with empty places, in random order."""
+    # Clusters lie at uniform places between 0 and 1, empty places form a Poisson process of rate λ,
+    # and in their common order the first and second are a pair, the third and fourth, and so on. Of
+    # a gap between two clusters only this matters: whether it has an empty place, and whether their
+    # number is odd. In state space with this order, splitting a cluster uses up an empty place and
+    # merging two leaves one, so that the posterior changes by the factors 1/λ and λ.
     num_slots = occupied.shape[0]
     key_place, key_gap = random.split(key)
     place = jnp.where(occupied, random.uniform(key_place, (num_slots,)), 2.0)
@@ -434,24 +403,16 @@ def pair_clusters(key: Array, occupied: Array, rate: Array) -> _Pairs:
 
 
 class _Subclusters(NamedTuple):
-    """Two sub-clusters of each pair, next to each other.
+    """Two sub-clusters of each pair, next to each other."""
 
-    - **log_shares** - up to a constant, (2 (C + 1),).
-    - **parameters** - with the same leading axis.
-    """
-
-    log_shares: Array
-    parameters: Any
+    log_shares: Array  # up to a constant, (2 (C + 1),)
+    parameters: Any  # with the same leading axis
 
 
 def learn_subclusters(key: Array, pair: Array, given: Given, num_scans: int) -> tuple[Array, Array]:
-    """Learn two sub-clusters in each pair, from its points only, and deal the points to them.
-
-    Of many points the first passes take some at random.
-
-    :param pair: number of the pair of each point, from 0 to C, (N,).
-    :return: log odds of the second sub-cluster for each point, (N,), and who is dealt to it, (N,).
-    """
+    """Learn two sub-clusters in each pair, from its points only, and deal the points to them."""
+    # Of many points the first passes take some at random. Pairs have numbers from 0 to C. It
+    # returns log odds of the second sub-cluster, (N,), and who is dealt to it, (N,).
     key_sample, key_cut, key_few, key_all, key_last = random.split(key, 5)
     few, pair_of_few, num_last = given, pair, 0
     if given.points.size > 2 * _LEARNERS:
@@ -546,10 +507,8 @@ def _draw_second(key: Array, log_odds: Array) -> Array:
 
 
 def _log_split_ratio(is_second: Array, pair: Array, log_odds: Array, given: Given) -> Array:
-    """Log posterior of two clusters over one, over the probability of dealing the points so, (C,).
-
-    It is of no use where one of the two clusters has no points.
-    """
+    """Log posterior of two clusters over one, over the probability of dealing points so, (C,)."""
+    # It is of no use where one of the two clusters has no points.
     cells, number = _cells(is_second, pair, given)
     clusters = given.family.of_clusters(given.points.statistics, cells, number)
     first, second = (jax.tree.map(lambda x, k=k: x[k:-2:2], clusters) for k in (0, 1))
@@ -569,12 +528,8 @@ def _log_split_ratio(is_second: Array, pair: Array, log_odds: Array, given: Give
 
 
 def _fit_into_slots(wanted: Array, number: Array, pairs: _Pairs) -> tuple[Array, Array]:
-    """Make the moves in the order of their places; a split that finds all slots full is not made.
-
-    :param wanted: whether each pair is to change, (C,).
-    :param number: number of clusters before the moves.
-    :return: which pairs change, (C,), and whether a split was not made.
-    """
+    """Return which pairs change, (C,), and whether a split was not made for want of slots."""
+    # Moves are made in the order of their places.
     num_slots = wanted.shape[0]
     splits = (wanted & pairs.splits)[pairs.order]
     merges = (wanted & pairs.merges)[pairs.order]

@@ -22,17 +22,11 @@ from numpyro_rankings.rankings import Rankings
 
 
 class PlackettLuceData(NamedTuple):
-    """Rankings as the updates read them.
+    """Rankings as the updates read them. Labels from N on are padding."""
 
-    - **choices** - the choices of the distinct rankings.
-    - **counts** - number of rankings of each row, (rows,).
-    - **row_index** - row of each label, (labels,), or None, see ``row_index_of``. Labels from N on
-      are padding.
-    """
-
-    choices: Choices
-    counts: Array
-    row_index: Array | None
+    choices: Choices  # choices of the distinct rankings
+    counts: Array  # number of rankings of each row, (rows,)
+    row_index: Array | None  # row of each label, (labels,), or None, see row_index_of
 
     @property
     def num_rankings(self) -> Array:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -33,7 +34,7 @@ from numpyro_rankings.infer.plackett_luce.pool import SITES_OF_DATA, PoolKernel
 from numpyro_rankings.infer.plackett_luce.start import start_mixture
 from numpyro_rankings.infer.plackett_luce.target import PittWalkerWeights
 from numpyro_rankings.infer.plackett_luce.waiting_times import sum_times_in_play
-from numpyro_rankings.infer.priors import draw_start, log_prior
+from numpyro_rankings.infer.priors import draw_start
 from numpyro_rankings.models import dp_plackett_luce
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.choices import log_choice_likelihoods, times_chosen
@@ -53,15 +54,10 @@ _SITES = (
 
 
 class ProcessMixture(NamedTuple):
-    """State of a sweep.
+    """State of a sweep."""
 
-    - **labels** - (N,) int32.
-    - **measures** - the root and the clusters, not normalised.
-    - **scales** - α, φ and γ.
-    """
-
-    labels: Array
-    measures: Measures
+    labels: Array  # (N,) int32
+    measures: Measures  # the root and the clusters, not normalised
     scales: Scales
 
     @property
@@ -75,16 +71,11 @@ class ProcessMixture(NamedTuple):
 
 
 class ProcessInputs(NamedTuple):
-    """Inputs of a sweep.
-
-    - **data** - the rankings; **tau** - τ.
-    - **log_judges** - log probability of each judge's ``judge_sites`` in each cluster, (C, N), or
-      None.
-    """
+    """Inputs of a sweep."""
 
     data: PlackettLuceData
-    tau: float
-    log_judges: Array | None
+    tau: float  # τ
+    log_judges: Array | None  # log probability of each judge's judge_sites in each cluster, (C, N)
 
 
 class DPPlackettLuceGibbs(PoolKernel):
@@ -159,6 +150,7 @@ class DPPlackettLuceGibbs(PoolKernel):
     """
 
     _takes_judge_sites = True
+    _sites = MappingProxyType({name: name for name in _SITES})  # which a model cannot change
 
     def __init__(
         self,
@@ -198,16 +190,6 @@ class DPPlackettLuceGibbs(PoolKernel):
             )
         super().__init__(model)
 
-    @property
-    def can_split_rankings(self) -> bool:
-        """Whether a sweep takes rankings whose rows are split over several devices."""
-        return not self._is_block
-
-    @property
-    def can_pad_rankings(self) -> bool:
-        """Whether a sweep takes rankings with rows of count 0 at their end."""
-        return not self._is_block
-
     def _scale_arguments(self) -> dict[str, Any]:
         return {"alpha": self._alpha, "phi": self._phi, "gamma": self._gamma}
 
@@ -225,14 +207,8 @@ class DPPlackettLuceGibbs(PoolKernel):
         )
         labels = z["assignments"].astype(jnp.int32)
         mixture = ProcessMixture(labels, measures, self._scales(z, args, kwargs))
-        own = {name: z[name] for name in _SITES}
-        log_judges = self._log_judge_sites(own, "assignments", self._num_slots, args, kwargs)
+        log_judges = self._log_judge_sites(z, self._num_slots, args, kwargs)
         return mixture, ProcessInputs(data, self._tau, log_judges)
-
-    @property
-    def sites(self) -> dict[str, str]:
-        """The names of the kernel's sites, which a model cannot change."""
-        return {name: name for name in _SITES}
 
     def read_prior(self, z: dict, args: tuple, kwargs: dict) -> tuple[dict[str, Any], Array | None]:
         mixture, inputs = self._read(z, args, kwargs)
@@ -241,7 +217,7 @@ class DPPlackettLuceGibbs(PoolKernel):
     def _scales(self, z: dict, args: tuple, kwargs: dict) -> Scales:
         if not self._is_block:
             return Scales(*(jnp.asarray(z[name], float) for name in Scales._fields))
-        trace = self._trace_model({name: z[name] for name in _SITES}, args, kwargs)
+        trace = self._trace_model(self._own(z), args, kwargs)
         if self._judge_sites:
             check_prior_of_slots(trace["assignments"]["fn"], "assignments")
         values = (trace[f"process_{name}"]["value"] for name in Scales._fields)
@@ -277,14 +253,11 @@ class DPPlackettLuceGibbs(PoolKernel):
             "root_unseen_weight": jnp.asarray(1.0 / tau),
         }
         z = {name: jnp.asarray(start_values.get(name, value)) for name, value in z.items()}
-        own = dict(z)
         if not self._is_block:
             z |= start
         mixture, inputs = self._read(z, args, kwargs)
         if self._is_block:
-            self._check_dependents(
-                own, "assignments", args, kwargs, lambda name, _: name in SITES_OF_DATA, 2
-            )
+            self._check_dependents(z, args, kwargs, lambda name, _: name in SITES_OF_DATA, 2)
         return self._state(mixture, inputs, rng_key, jnp.array(False))
 
     def _sweep(self, state: GibbsState, args: tuple, kwargs: dict) -> GibbsState:
@@ -397,10 +370,7 @@ class DPPlackettLuceGibbs(PoolKernel):
             scales.phi,
             self._tau,
         )
-        for name, value in scales._asdict().items():
-            prior = self._learned_prior(name)
-            if prior is not None:
-                log_joint += log_prior(prior, value)
+        log_joint = self._add_log_priors(log_joint, **scales._asdict())
         membership = inputs.data.membership(labels, slots)
         likelihood = log_likelihood_of(inputs.data, membership, z["weights"], z["unseen_weight"])
         pair = add_number(likelihood, log_joint)
@@ -435,10 +405,7 @@ def _shares(measures: Measures) -> tuple[Array, Array]:
 def _update_labels(
     key: Array, mixture: ProcessMixture, inputs: ProcessInputs
 ) -> tuple[ProcessMixture, Array]:
-    """Draw the shares of the clusters and slice variables, then all labels.
-
-    :return: the mixture, and whether more slots would have been needed.
-    """
+    """Draw shares, slices and all labels; return whether more slots would have been needed too."""
     shares, pool = _shares(mixture.measures)
     data = inputs.data
 

@@ -12,10 +12,9 @@ from jax.scipy.special import gammaln
 
 from numpyro_rankings.distributions import FiniteDirichletPartition, TopTPlackettLuce
 from numpyro_rankings.families import PLACKETT_LUCE, RankingFamily
-from numpyro_rankings.infer.base import GibbsKernel, GibbsState, find_rankings
+from numpyro_rankings.infer.base import GibbsState, find_rankings
 from numpyro_rankings.infer.blocks import check_judge_sites, check_prior_of_slots, log_judges_of
 from numpyro_rankings.infer.checks import (
-    check_only_rankings,
     check_positive_array,
     check_scale,
     check_whole_or_none,
@@ -24,11 +23,7 @@ from numpyro_rankings.infer.checks import (
 )
 from numpyro_rankings.infer.mixture.labels import canonical_order, update_labels_at_once
 from numpyro_rankings.infer.mixture.membership import label_dtype
-from numpyro_rankings.infer.mixture.prior import (
-    PartitionPrior,
-    prior_of_labels,
-    update_alpha,
-)
+from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.infer.plackett_luce.data import PlackettLuceData, as_data, log_likelihood_of
 from numpyro_rankings.infer.plackett_luce.label_free import (
     WeightedLabels,
@@ -38,7 +33,8 @@ from numpyro_rankings.infer.plackett_luce.label_free import (
 from numpyro_rankings.infer.plackett_luce.start import start_mixture
 from numpyro_rankings.infer.plackett_luce.target import GammaWeights
 from numpyro_rankings.infer.plackett_luce.waiting_times import normalise, sum_times_in_play
-from numpyro_rankings.infer.priors import base_of, draw_start, log_prior
+from numpyro_rankings.infer.priors import base_of
+from numpyro_rankings.infer.ranking_kernel import RankingKernel
 from numpyro_rankings.models import plackett_luce
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.choices import log_choice_likelihoods, times_chosen
@@ -48,33 +44,22 @@ from numpyro_rankings.ops.sums import count_by_label
 
 
 class PlackettLuceMixture(NamedTuple):
-    """State of a sweep.
+    """State of a sweep."""
 
-    - **labels** - (N,) int32.
-    - **weights** - (K, n), normalised.
-    - **partition** - prior of the labels, with the current α.
-    """
-
-    labels: Array
-    weights: Array
-    partition: PartitionPrior
+    labels: Array  # (N,) int32
+    weights: Array  # (K, n), normalised
+    partition: PartitionPrior  # prior of the labels, with the current α
 
 
 class PlackettLuceInputs(NamedTuple):
-    """Inputs of a sweep.
-
-    - **data** - the rankings.
-    - **shape** - shape of the gamma priors of the weights, (n,).
-    - **log_judges** - log probability of each judge's ``judge_sites`` in each component, (K, N), or
-      None.
-    """
+    """Inputs of a sweep."""
 
     data: PlackettLuceData
-    shape: Array
-    log_judges: Array | None
+    shape: Array  # shape of the gamma priors of the weights, (n,)
+    log_judges: Array | None  # log probability of each judge's sites in each component, (K, N)
 
 
-class PlackettLuceGibbs(GibbsKernel):
+class PlackettLuceGibbs(RankingKernel):
     r"""
     Gibbs sampler for the Plackett–Luce model with gamma priors, or a finite mixture of it.
 
@@ -188,10 +173,7 @@ class PlackettLuceGibbs(GibbsKernel):
         return self._num_components
 
     def _check(self, args: tuple, kwargs: dict) -> None:
-        self._check_use_as_block()
-        rankings = find_rankings(args, kwargs)
-        if not self._is_block:
-            check_only_rankings(args, kwargs)
+        rankings = self._checked_rankings(args, kwargs)
         if rankings.num_items < 2:
             raise ValueError("a ranking needs at least 2 items")
         if np.shape(self._shape) not in ((), (rankings.num_items,)):
@@ -200,28 +182,12 @@ class PlackettLuceGibbs(GibbsKernel):
                 f"items, got shape {np.shape(self._shape)}"
             )
 
-    @property
-    def can_split_rankings(self) -> bool:
-        """Whether a sweep takes rankings whose rows are split over several devices."""
-        return not self._is_block
-
-    @property
-    def can_pad_rankings(self) -> bool:
-        """Whether a sweep takes rankings with rows of count 0 at their end."""
-        return not self._is_block
-
-    def _scale_arguments(self) -> dict[str, Any]:
-        return {"alpha": self._alpha}
-
     # -- inputs of a sweep ---------------------------------------------------------------------
 
     def _read(
         self, z: dict, args: tuple, kwargs: dict
     ) -> tuple[PlackettLuceMixture, PlackettLuceInputs]:
-        """Return the state and the inputs of a sweep.
-
-        :param z: values of the kernel's sites; ``alpha`` if it has a prior.
-        """
+        """Return the state and the inputs of a sweep."""
         data = as_data(find_rankings(args, kwargs))
         weights, labels = z[self._sites["weights"]], jnp.zeros(data.num_labels, jnp.int32)
         if self._num_components == 1:
@@ -234,25 +200,13 @@ class PlackettLuceGibbs(GibbsKernel):
             shape = jnp.broadcast_to(jnp.asarray(self._shape, float), weights.shape[1:])
             alpha = jnp.asarray(z.get("alpha", self._alpha), float)
             partition = PartitionPrior(alpha, self._num_components)
-        log_judges = self._log_judge_sites(
-            {name: z[name] for name in self._sites.values()},
-            self._sites.get("assignments", ""),
-            self._num_components,
-            args,
-            kwargs,
-        )
-        return PlackettLuceMixture(labels, weights, partition), PlackettLuceInputs(
-            data, shape, log_judges
-        )
-
-    def read_prior(self, z: dict, args: tuple, kwargs: dict) -> tuple[dict[str, Any], Array | None]:
-        mixture, inputs = self._read(z, args, kwargs)
-        return prior_of_labels(mixture.partition), inputs.log_judges
+        log_judges = self._log_judge_sites(z, self._num_components, args, kwargs)
+        mixture = PlackettLuceMixture(labels, weights, partition)
+        return mixture, PlackettLuceInputs(data, shape, log_judges)
 
     def _read_priors(self, z: dict, args: tuple, kwargs: dict) -> tuple[Array, PartitionPrior]:
         """Read the priors of weights and labels from a user's model."""
-        values = {name: z[name] for name in self._sites.values()}
-        trace = self._trace_model(values, args, kwargs)
+        trace = self._trace_model(self._own(z), args, kwargs)
         name, alpha = self._sites["weights"], jnp.ones(())
         prior = base_of(trace[name]["fn"])
         if not isinstance(prior, dist.Dirichlet):
@@ -297,15 +251,11 @@ class PlackettLuceGibbs(GibbsKernel):
         if slots > 1:
             z[self._sites["assignments"]] = jnp.where(data.is_padding, slots, labels)
         own = dict(z)
-        if "alpha" in start_values:
-            z["alpha"] = start_values["alpha"]
-        elif isinstance(self._alpha, dist.Distribution):
-            z["alpha"] = draw_start(key_alpha, self._alpha)
+        z |= self._start_alpha(key_alpha, start_values)
         mixture, inputs = self._read(z, args, kwargs)
         if self._is_block:
-            site = self._sites.get("assignments", "")
             self._check_dependents(
-                own, site, args, kwargs, lambda _, fn: isinstance(fn, TopTPlackettLuce)
+                own, args, kwargs, lambda _, fn: isinstance(fn, TopTPlackettLuce)
             )
         return self._state(mixture, inputs, rng_key)
 
@@ -316,7 +266,10 @@ class PlackettLuceGibbs(GibbsKernel):
             mixture = _update_labels(key_labels, mixture, inputs)
             mixture = self._move_without_labels(key_moves, mixture, inputs)
         mixture = _update_weights(key_weights, mixture, inputs, self._rate)  # eq. (5)
-        mixture = self._update_alpha(key_alpha, mixture)
+        if self._learned_prior("alpha") is not None:
+            sizes = count_by_label(mixture.labels, self._num_components)
+            partition = self._update_alpha(key_alpha, mixture.partition, sizes)
+            mixture = mixture._replace(partition=partition)
         return self._state(mixture, inputs, rng_key)
 
     def _move_without_labels(
@@ -342,15 +295,6 @@ class PlackettLuceGibbs(GibbsKernel):
             key_moves, clusters, mixture.partition, prior, data, effort
         )
         return mixture._replace(labels=clusters.labels, weights=normalise(clusters.log_weights))
-
-    def _update_alpha(self, key: Array, mixture: PlackettLuceMixture) -> PlackettLuceMixture:
-        """Draw α given the labels."""
-        prior = self._learned_prior("alpha")
-        if self._num_components == 1 or prior is None:
-            return mixture
-        sizes = count_by_label(mixture.labels, self._num_components)
-        alpha = update_alpha(key, mixture.partition, prior, sizes)
-        return mixture._replace(partition=mixture.partition._replace(alpha=alpha))
 
     def _state(
         self, mixture: PlackettLuceMixture, inputs: PlackettLuceInputs, rng_key: Array
@@ -385,9 +329,7 @@ class PlackettLuceGibbs(GibbsKernel):
         log_joint = jnp.sum(jnp.where(sizes > 0, per_cluster, 0.0))
         if slots > 1:
             log_joint += mixture.partition.log_prob(sizes)
-            alpha_prior = self._learned_prior("alpha")
-            if alpha_prior is not None:
-                log_joint += log_prior(alpha_prior, mixture.partition.alpha)
+            log_joint = self._add_log_priors(log_joint, alpha=mixture.partition.alpha)
         membership = inputs.data.membership(mixture.labels, slots)
         pair = add_number(log_likelihood_of(inputs.data, membership, weights, None), log_joint)
         return add_number(pair, log_judges_of(mixture.labels, inputs.log_judges))

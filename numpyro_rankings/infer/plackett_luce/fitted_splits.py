@@ -24,12 +24,7 @@ from jax import Array, random
 
 from numpyro_rankings.infer.mixture.membership import rows_of
 from numpyro_rankings.infer.mixture.steps import nth
-from numpyro_rankings.infer.mixture.target import (
-    Mixture,
-    Target,
-    apply_change,
-    propose_change,
-)
+from numpyro_rankings.infer.mixture.target import Mixture, Target, apply_change, propose_change
 from numpyro_rankings.infer.plackett_luce.data import PlackettLuceData
 from numpyro_rankings.infer.plackett_luce.target import WeightsClusters
 from numpyro_rankings.ops.sampling import draw_together
@@ -43,27 +38,18 @@ _MOST_LOG_ODDS = 10.0  # of the shares of a pair
 
 
 class FittedSplitDraw(NamedTuple):
-    """Random numbers of the steps, with a leading axis of steps.
+    """Random numbers of the steps, with a leading axis of steps."""
 
-    - **splits** - whether the step is a split; else it is a merge.
-    - **uniforms** - for the first and the second cluster, and the decision, (steps, 3).
-    - **tilts** - added to the log weights at which the two fits start, (steps, 2, K).
-    - **normals** - (steps, 2, K + 1), **uniform_atoms** - (steps, 2, K), **odds** - (steps,).
-    """
-
-    splits: Array
-    uniforms: Array
-    tilts: Array
-    normals: Array
-    uniform_atoms: Array
-    odds: Array
+    splits: Array  # whether the step is a split; else it is a merge
+    uniforms: Array  # for the first and the second cluster, and the decision, (steps, 3)
+    tilts: Array  # added to the log weights at which the two fits start, (steps, 2, K)
+    normals: Array  # (steps, 2, K + 1)
+    uniform_atoms: Array  # (steps, 2, K)
+    odds: Array  # (steps,)
 
 
 def draw_fitted_splits(
-    key: Array,
-    num_steps: int,
-    data: PlackettLuceData,
-    num_items: int,
+    key: Array, num_steps: int, data: PlackettLuceData, num_items: int
 ) -> FittedSplitDraw:
     """Draw splits and merges, and two random rankings for each."""
     key_uniforms, key_normals = random.split(key)
@@ -92,32 +78,21 @@ def draw_fitted_splits(
 
 
 class Fit(NamedTuple):
-    """Two components, fitted to some rankings.
+    """Two components, fitted to some rankings."""
 
-    - **log_weights** - not normalised, (2, K).
-    - **chosen** - expected number of times that an item was chosen, (2, K).
-    - **information** - on the sum of the weights, (2,).
-    - **sizes** - expected number of rankings, (2,).
-    """
-
-    log_weights: Array
-    chosen: Array
-    information: Array
-    sizes: Array
+    log_weights: Array  # not normalised, (2, K)
+    chosen: Array  # expected number of times that an item was chosen, (2, K)
+    information: Array  # on the sum of the weights, (2,)
+    sizes: Array  # expected number of rankings, (2,)
 
 
 def fit(
     clusters: WeightsClusters, log_weights: Array, log_shares: Array, unseen: Array, chances: Array
 ) -> Fit:
-    """Fit two components by EM, with one of Hunter's MM steps in each, deterministically.
-
-    The gamma prior is that of the model, of log weights that are not normalised, so that the step
-    has other terms than ``PLACKETT_LUCE.times_with_prior``.
-
-    :param log_weights: at the start, (2, K), and **log_shares**, (2,).
-    :param unseen: weights of the unseen items, (2,), which stay.
-    :param chances: expected number of rankings of each row to fit, (rows,).
-    """
+    """Fit two components by EM, with one of Hunter's MM steps in each, deterministically."""
+    # The gamma prior is of log weights that are not normalised, so that the step has other terms
+    # than ``PLACKETT_LUCE.times_with_prior``. The weights of the unseen items stay. Initial log
+    # weights are (2, K), ``chances`` the expected number of rankings of each row to fit, (rows,).
     shape = jnp.maximum(clusters.prior.shape, 1e-6)
 
     def step(
@@ -210,24 +185,18 @@ def log_density_of_proportion(log_odds: Array, fitted: Fit) -> Array:
 
 
 class _Two(NamedTuple):
-    """Clusters c and d in a state: log **weights** (2, K), **log_shares** (2,), **rows** (2, rows).
+    """Clusters c and d in a state."""
 
-    **density** - of each row under the whole mixture, (rows,).
-    """
-
-    weights: Array
-    log_shares: Array
-    rows: Array
-    density: Array
+    weights: Array  # log weights, (2, K)
+    log_shares: Array  # (2,)
+    rows: Array  # (2, rows)
+    density: Array  # density of each row under the whole mixture, (rows,)
 
 
 def _fit_pair(
     fits_two: Array, state: _Two, target: Target, slots: Array, draw: FittedSplitDraw
 ) -> Fit:
-    """Fit two components to the rankings of c, or one to the rankings of c and d.
-
-    :param fits_two: whether to fit two components, ().
-    """
+    """Fit two components to the rankings of c, or one to the rankings of c and d."""
     of_both = state.weights + jax.nn.log_softmax(state.log_shares)[:, None]
     parent = jnp.where(fits_two, state.weights[0], jnp.logaddexp(*of_both))
     least = jnp.maximum(parent.max(), -30.0) - 10.0  # items that are not atoms may become atoms
@@ -245,10 +214,7 @@ def _fit_pair(
 def _choose_slots(
     target: Target, log_shares: Array, splits: Array, uniforms: Array
 ) -> tuple[Array, Array, Array]:
-    """Choose a cluster c and a free slot d to split it into, or two clusters c and d to merge.
-
-    :return: c, d, and whether there are such slots.
-    """
+    """Choose c and a free slot d to split it into, or c and d to merge, if there are such."""
     active = log_shares > -jnp.inf
     free = ~active & ~target.large.small
     number = active.sum()

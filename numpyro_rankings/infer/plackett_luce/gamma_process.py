@@ -17,7 +17,7 @@ from numpyro_rankings.infer.plackett_luce.data import PlackettLuceData, log_like
 from numpyro_rankings.infer.plackett_luce.measures import update_concentration
 from numpyro_rankings.infer.plackett_luce.pool import SITES_OF_DATA, PoolKernel
 from numpyro_rankings.infer.plackett_luce.waiting_times import sum_times_in_play
-from numpyro_rankings.infer.priors import draw_start, log_prior
+from numpyro_rankings.infer.priors import draw_start
 from numpyro_rankings.models import gamma_process_plackett_luce
 from numpyro_rankings.ops.choices import times_chosen
 from numpyro_rankings.ops.pairs import Pair, add_number
@@ -29,33 +29,24 @@ LEAST_SIGMA = 1e-3  # below, float32 cannot hold ln(α/σ)/σ; the gamma process
 
 
 class PoolWeights(NamedTuple):
-    """State of a sweep: the weights of the K listed items and of all others.
+    """State of a sweep: the weights of the K listed items and of all others, normalised together.
 
-    - **weights** - (K,), and **unseen** - (), normalised together.
-    - **log_total** - log of the sum of all weights before, ().
-    - **alpha** - concentration, ().
-    - **log_unseen_rate** - log of the inverse scale of the unseen items in units of the normalised
-      weights, ().
+    The inverse scale of the unseen items, ``log_unseen_rate``, is in units of these weights.
     """
 
-    weights: Array
+    weights: Array  # (K,)
     unseen: Array
-    log_total: Array
+    log_total: Array  # log of the sum of all weights before
     alpha: Array
     log_unseen_rate: Array
 
 
 class WaitingTimes(NamedTuple):
-    """Waiting times of a sweep, in units of the weights before they were normalised.
+    """Waiting times of a sweep, in units of the weights before they were normalised."""
 
-    - **chosen** - n_k, how often each item was chosen, (K,).
-    - **log_in_play** - log of the total time for which each item was in play, (K,).
-    - **log_total** - log of the total time, ().
-    """
-
-    chosen: Array
-    log_in_play: Array
-    log_total: Array
+    chosen: Array  # n_k, how often each item was chosen, (K,)
+    log_in_play: Array  # log of the total time for which each item was in play, (K,)
+    log_total: Array  # log of the total time
 
 
 class GammaProcessPlackettLuceGibbs(PoolKernel):
@@ -135,28 +126,12 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
         super().__init__(model)
 
     def get_diagnostics_str(self, state: GibbsState) -> str:
-        """Return the unseen weight and the log joint, for the progress bar.
-
-        :raises NotFiniteError: if the chain has stopped.
-        """
+        """Return the unseen weight and the log joint, for the progress bar."""
         z = state.z
         check_not_stopped(self, z)
         if "log_joint" not in z:
             return ""
         return f"unseen {float(z['unseen_weight']):.1e}, log joint {float(log_joint_of(z)):.1f}"
-
-    @property
-    def can_split_rankings(self) -> bool:
-        """Whether a sweep takes rankings whose rows are split over several devices."""
-        return not self._is_block
-
-    @property
-    def can_pad_rankings(self) -> bool:
-        """Whether a sweep takes rankings with rows of count 0 at their end."""
-        return not self._is_block
-
-    def _scale_arguments(self) -> dict[str, Any]:
-        return {"alpha": self._alpha}
 
     # -- inputs of a sweep ---------------------------------------------------------------------
 
@@ -173,9 +148,7 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
         """Return α; as a block, that of the user's model."""
         if not self._is_block:
             return jnp.asarray(z["alpha"], float)
-        names = ("weights", "unseen_weight", "total_weight")
-        values = {name: z[name] for name in names if name in z}
-        trace = self._trace_model(values, args, kwargs)
+        trace = self._trace_model(self._own(z), args, kwargs)
         return jnp.asarray(trace["process_concentration"]["value"], float)
 
     # -- the chain -----------------------------------------------------------------------------
@@ -197,8 +170,7 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
         if self._sigma > 0:
             z["total_weight"] = jnp.asarray(start_values.get("total_weight", 1.0), float)
         if self._is_block:
-            own = dict(z)
-            self._check_dependents(own, "", args, kwargs, lambda name, _: name in SITES_OF_DATA, 2)
+            self._check_dependents(z, args, kwargs, lambda name, _: name in SITES_OF_DATA, 2)
         else:
             z |= {"alpha": alpha, "unseen_rate": alpha / unseen}
         return self._state(z, self._alpha_of(z, args, kwargs), data, rng_key)
@@ -289,9 +261,7 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
         weights, unseen, total = z["weights"], z["unseen_weight"], z.get("total_weight")
         log_joint = log_gamma_process(weights, unseen, total, alpha, self._tau, self._sigma)
         membership = _one_cluster(data)
-        prior = self._learned_prior("alpha")
-        if prior is not None:
-            log_joint += log_prior(prior, alpha)
+        log_joint = self._add_log_priors(log_joint, alpha=alpha)
         likelihood = log_likelihood_of(data, membership, weights[None], unseen[None])
         return add_number(likelihood, log_joint)
 

@@ -55,13 +55,8 @@ _LEAST_FLIPS, _MOST_FLIPS = 0.02, 0.5  # range of the chance that a split adds o
 def draw_steps(
     key: Array, num_steps: int, num_items: int, kinds: np.ndarray, prior: WeightsPrior
 ) -> StepDraw:
-    """Draw the random numbers of steps.
-
-    Step sizes are drawn log-uniformly, because the right scale is unknown. ``log_offspring`` in
-    ``target.py`` is the density of a new cluster that is drawn here.
-
-    :param kinds: to choose from.
-    """
+    """Draw the random numbers of steps; of new clusters ``log_offspring`` is the density."""
+    # Step sizes are drawn log-uniformly, because the right scale is unknown.
     key_uniforms, key_normals = random.split(key)
     # few calls of the generator, each of which takes long to compile
     (uniforms,) = draw_together(random.uniform, key_uniforms, (num_steps, 8 + 2 * num_items))
@@ -103,16 +98,11 @@ def choose_effort_for(
 
 
 class WeightedLabels(NamedTuple):
-    """State of the moves, and the weights of the unseen items.
+    """State of the moves, and the weights of the unseen items, which stay."""
 
-    - **labels** - (N,).
-    - **log_weights** - (C, K), not normalised, -inf where there is no atom.
-    - **unseen** - weights of the unseen items, (C,), which stay.
-    """
-
-    labels: Array
-    log_weights: Array
-    unseen: Array
+    labels: Array  # (N,)
+    log_weights: Array  # (C, K), not normalised, -inf where there is no atom
+    unseen: Array  # (C,)
 
 
 def move_weights_without_labels(
@@ -124,13 +114,9 @@ def move_weights_without_labels(
     effort: Effort,
     largest_minimum: int | None = None,
 ) -> WeightedLabels:
-    """Move the larger clusters with the labels integrated out, then draw their labels.
-
-    :param current: empty slots must hold draws from the prior.
-    :param largest_minimum: m is at most this, by default N/200.
-    :return: labels and log weights. Slots that have become empty hold arbitrary values, which the
-        caller must replace.
-    """
+    """Move the larger clusters with the labels integrated out, then draw their labels."""
+    # Empty slots must hold draws from the prior. Slots that become empty are left with arbitrary
+    # values, which the caller must replace.
     num_items, choices = current.log_weights.shape[1], data.choices
     is_process = partition.num_components is None
     num_steps = min(effort.num_steps, max(_MOST_NORMALS // num_items, 1))

@@ -23,16 +23,12 @@ _LEAST_UNSEEN = 1e-30
 
 
 class Measures(NamedTuple):
-    """The root :math:`G_0` and the measures :math:`G_j` of the clusters, not normalised.
+    """The root :math:`G_0` and the measures :math:`G_j` of the clusters, not normalised."""
 
-    - **root** (K,), **root_unseen** () - :math:`w_{0k}` and :math:`w_{0*}`.
-    - **atoms** (C, K), **unseen** (C,) - :math:`w_{jk}` and :math:`w_{j*}`.
-    """
-
-    root: Array
-    root_unseen: Array
-    atoms: Array
-    unseen: Array
+    root: Array  # :math:`w_{0k}`, (K,)
+    root_unseen: Array  # :math:`w_{0*}`, ()
+    atoms: Array  # :math:`w_{jk}`, (C, K)
+    unseen: Array  # :math:`w_{j*}`, (C,)
 
     @property
     def totals(self) -> Array:
@@ -69,18 +65,12 @@ def _gamma_or_zero(key: Array, shape: Array, rate: Array) -> Array:
 
 
 class ClusterTimes(NamedTuple):
-    """Sums over the rankings and their waiting times for the clusters.
+    """Sums over the rankings and their waiting times for the clusters."""
 
-    - **occupied** - (C,) bool.
-    - **chosen** - n_jk, how often each item was chosen, (C, K).
-    - **in_play** - Z̃_jk, total time for which each item was in play, (C, K).
-    - **total** - Z̃_j, (C,).
-    """
-
-    occupied: Array
-    chosen: Array
-    in_play: Array
-    total: Array
+    occupied: Array  # (C,) bool
+    chosen: Array  # n_jk, how often each item was chosen, (C, K)
+    in_play: Array  # Z̃_jk, total time for which each item was in play, (C, K)
+    total: Array  # Z̃_j, (C,)
 
 
 def update_measures(
@@ -91,10 +81,7 @@ def update_measures(
     alpha_prior: dist.Distribution | None,
     tau: float,
 ) -> tuple[Measures, Scales]:
-    """Draw α and all measures given the waiting times: steps 2, 1b, 5, 1 and 3 of Appendix D.
-
-    :param alpha_prior: None if α is fixed.
-    """
+    """Draw α and all measures given the waiting times: steps 2, 1b, 5, 1 and 3 of Appendix D."""
     keys = random.split(key, 6)
     phi, rate = scales.phi, tau + scales.phi
     number = times.chosen.shape[1]
@@ -165,12 +152,10 @@ def update_common_scale(
     occupied: Array,
     tau: float,
 ) -> tuple[Measures, Scales]:
-    """Multiply φ and divide all measures by one factor, by slice sampling of its logarithm.
+    """Multiply φ and divide all measures by one factor, by slice sampling of its logarithm."""
 
-    The likelihood is unchanged, and so is φ G_0, the resemblance of the clusters to the root. φ and
-    the scale of the root move far only together.
-    """
-
+    # This keeps the likelihood, and φ G_0, the resemblance of clusters to the root. The scale of
+    # the root and φ move far only together.
     def scaled(step: Array) -> tuple[Measures, Array]:
         factor = jnp.exp(-step)
         return jax.tree.map(lambda x: x * factor, measures), scales.phi / factor

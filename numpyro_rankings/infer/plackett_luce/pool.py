@@ -3,15 +3,15 @@
 from typing import Any
 
 from numpyro_rankings.families import ITEM_POOL, RankingFamily
-from numpyro_rankings.infer.base import GibbsKernel, find_rankings
-from numpyro_rankings.infer.checks import check_only_rankings
+from numpyro_rankings.infer.base import find_rankings
 from numpyro_rankings.infer.plackett_luce.data import PlackettLuceData, as_data
+from numpyro_rankings.infer.ranking_kernel import RankingKernel
 from numpyro_rankings.rankings import Rankings
 
 SITES_OF_DATA = ("process", "rankings")  # factors of the models with a pool of items
 
 
-class PoolKernel(GibbsKernel):
+class PoolKernel(RankingKernel):
     """Base of the kernels with an endless pool of items; they see the listed items only."""
 
     @property
@@ -20,40 +20,26 @@ class PoolKernel(GibbsKernel):
         return ITEM_POOL
 
     def _check(self, args: tuple, kwargs: dict) -> None:
-        self._check_use_as_block()
-        if not self._is_block:
-            find_rankings(args, kwargs)
-            check_only_rankings(args, kwargs)
-        if find_rankings(args, kwargs).choice_sets is not None:
+        if self._checked_rankings(args, kwargs).choice_sets is not None:
             raise ValueError(
                 "these are subset rankings (they have choice sets); the model is for rankings of "
                 "all items of an endless pool"
             )
 
     def _prepare(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-        return of_listed_items(args, kwargs)
+        def listed(value: Any) -> Any:
+            return value.of_listed_items() if isinstance(value, Rankings) else value
+
+        return tuple(map(listed, args)), {name: listed(value) for name, value in kwargs.items()}
 
     def _data(
         self, args: tuple, kwargs: dict, z: dict | None = None
     ) -> tuple[Rankings, PlackettLuceData]:
+        """Return the rankings of the listed items, those of the state, and their choices."""
         rankings = find_rankings(args, kwargs).of_listed_items()
-        check_listed(rankings, z)
+        if z is not None and z["weights"].shape[-1] != rankings.num_items:
+            raise ValueError(
+                f"there are weights of {z['weights'].shape[-1]} items and rankings of "
+                f"{rankings.num_items}: under jit, pass rankings.of_listed_items()"
+            )
         return rankings, as_data(rankings, pool=True)
-
-
-def of_listed_items(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-    """Return the arguments of a model, with rankings of the listed items only."""
-
-    def listed(value: Any) -> Any:
-        return value.of_listed_items() if isinstance(value, Rankings) else value
-
-    return tuple(map(listed, args)), {name: listed(value) for name, value in kwargs.items()}
-
-
-def check_listed(rankings: Rankings, z: dict | None) -> None:
-    """Raise ValueError if the items of a state differ from those of the rankings."""
-    if z is not None and z["weights"].shape[-1] != rankings.num_items:
-        raise ValueError(
-            f"there are weights of {z['weights'].shape[-1]} items and rankings of "
-            f"{rankings.num_items}: under jit, pass rankings.of_listed_items()"
-        )

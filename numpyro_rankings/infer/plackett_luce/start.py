@@ -30,11 +30,8 @@ Mixture = tuple[Array, Array]  # weights (K, n) and log shares (K,)
 def start_mixture(
     key: Array, data: PlackettLuceData, slots: int, num_items: int
 ) -> tuple[Array, Array]:
-    """Return labels and weights near the best of some optima of the likelihood.
-
-    Each is found by a search. If there are many rankings, a search sees a sample of them, and some
-    iterations of EM on all follow.
-    """
+    """Return labels and weights near the best of some optima, found by searches."""
+    # Of many rankings, a search sees a sample, and some iterations of EM on all follow.
     key_labels, key = random.split(key)
     number = _SEARCHES if slots > 1 else 1
     on_all = max(1, min(_MOST_CELLS // (number * _cells(data, slots)), _ON_ALL))
@@ -58,11 +55,8 @@ def start_mixture(
 
 
 def _search(key: Array, data: PlackettLuceData, slots: int, num_items: int) -> Mixture:
-    """Search for an optimum by random swaps [1].
-
-    Each moves a component to a random ranking. Some iterations of EM follow, and the result is kept
-    if the likelihood has grown.
-    """
+    """Search for an optimum by random swaps [1]: a component moves to a random ranking."""
+    # Some iterations of EM follow, and the result is kept if the likelihood has grown.
     cells = _SEARCHES * _SHORT * _cells(data, slots)
     swaps = max(1, min(_MOST_CELLS // cells, _MOST_SWAPS))
 
@@ -120,10 +114,8 @@ def _log_table(mixture: Mixture, data: PlackettLuceData) -> Array:
 
 
 def _expectation_maximization(weights: Array, log_shares: Array, data: PlackettLuceData) -> Mixture:
-    """Make one step of EM, whose M-step is one of Hunter's MM steps.
-
-    Every item and component counts once more than it occurs, so that no weight is 0.
-    """
+    """Make one step of EM, whose M-step is one of Hunter's MM steps."""
+    # Every item and component counts once more than it occurs, so that no weight is 0.
     num_items = weights.shape[1]
     chances = jax.nn.softmax(_log_table((weights, log_shares), data), axis=0) * data.counts
 

@@ -30,11 +30,8 @@ class WeightsPrior(Protocol):
 
     @property
     def rate(self) -> Array | float:
-        """Rate of the gamma prior of an atom with one count.
-
-        New atoms are proposed from Exponential(rate), and ``fit`` uses the rate, with ``shape``, as
-        the prior of all weights.
-        """
+        """Rate of the gamma prior of an atom with one count."""
+        # New atoms are from Exponential(rate); ``fit`` takes rate and shape for all weights.
 
     @property
     def shape(self) -> Array:
@@ -91,15 +88,13 @@ class PittWalkerWeights(NamedTuple):
 class WeightsDraw(NamedTuple):
     """Random numbers of a step besides those of every family.
 
-    - **moves** - whether a step changes each weight, (K,).
-    - **flip_chance** - chance that an atom of a cluster is no atom of its offspring, or the
-      reverse; **flips** - (K,) bool; **log_atoms** - log weights of atoms that appear, (K,).
+    The flip chance is that an atom of a cluster is no atom of its offspring, or the reverse.
     """
 
-    moves: Array
+    moves: Array  # whether a step changes each weight, (K,)
     flip_chance: Array
-    flips: Array
-    log_atoms: Array
+    flips: Array  # (K,) bool
+    log_atoms: Array  # log weights of atoms that appear, (K,)
 
 
 class WeightsClusters(NamedTuple):
@@ -107,17 +102,13 @@ class WeightsClusters(NamedTuple):
 
     The parameters are log weights, (W, K), not normalised, -inf where there is no atom. The weights
     of the unseen items do not change. Empty slots hold prior draws of them.
-
-    - **unseen** - weight of all unlisted items in each slot, (W,).
-    - **prior** - prior of the weights; **log_beta** - log β, ().
-    - **choices** - choices of the rankings; **cells**, **design** - tables of them, or None.
     """
 
-    unseen: Array
-    prior: WeightsPrior
-    log_beta: Array | float
+    unseen: Array  # weight of all unlisted items in each slot, (W,)
+    prior: WeightsPrior  # of the weights
+    log_beta: Array | float  # log β, ()
     choices: Choices
-    cells: Array | None
+    cells: Array | None  # a table of the choices, or None, as is the design
     design: Array | None
 
     def log_row(self, parameters: Array, slot: Array) -> Array:
@@ -169,12 +160,8 @@ class WeightsClusters(NamedTuple):
         )
 
     def slope(self, log_weights: Array, unseen: Array, amounts: Array) -> tuple[Array, Array]:
-        """Return how often each item was chosen, and the gradient of the log likelihood, (K,) each.
-
-        The gradient is n_k - w_k Σ 1/mass, over the stages with k in play.
-
-        :param amounts: weight of each row, (rows,).
-        """
+        """Return how often items were chosen, and the gradient of the log likelihood, (K,) each."""
+        # The gradient is n_k - w_k Σ 1/mass, over the stages with k in play.
         num_items = len(log_weights)
         if self.design is not None:
             counts = jnp.dot(amounts, self.design, precision="highest")
@@ -213,11 +200,9 @@ def _relative_weights(log_weights: Array, unseen: Array) -> tuple[Array, Array]:
 def log_offspring(
     log_weights: Array, parent: Array, scale: Array, flip_chance: Array, rate: Array | float
 ) -> Array:
-    """Return the log density of the log weights of a cluster around its parent's, both (K,).
-
-    ``draw_steps`` in ``label_free.py`` draws from it: an atom of the parent moves by a normal step
-    or disappears, and the weight of an item that is no atom appears as Exponential(rate).
-    """
+    """Return the log density of the log weights of a cluster around its parent's, both (K,)."""
+    # ``draw_steps`` in ``label_free.py`` draws from it: an atom of the parent moves by a normal
+    # step or disappears, and the weight of an item that is no atom appears as Exponential(rate).
     is_atom, of_parent = log_weights > -jnp.inf, parent > -jnp.inf
     log_same, log_flip = jnp.log1p(-flip_chance), jnp.log(jnp.maximum(flip_chance, 1e-30))
     log_density = jnp.where(is_atom == of_parent, log_same, log_flip)

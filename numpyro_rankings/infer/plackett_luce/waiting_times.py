@@ -41,12 +41,9 @@ def sum_times_in_play(
     weights: Array,
     pool: Array | None,
 ) -> tuple[Array, Array]:
-    """Draw all waiting times, and sum them over the stages in which each item was in play.
-
-    :param key: None for expected times.
-    :param weights: (C, n); with those of the **pool**, (C,), their sum is at most 1.
-    :return: (C, n), and the sum of all waiting times of each cluster, (C,).
-    """
+    """Draw all waiting times, (C,) sums, and those of the stages with each item in play, (C, n)."""
+    # Without a key these are expected times. The weights, (C, n), and the pool, (C,), add up to at
+    # most 1.
     num_clusters, num_items = weights.shape
     choices, stages = data.choices, data.choices.orderings.shape[1]
     alone = len(membership.clusters) == data.num_labels  # each entry is one ranking

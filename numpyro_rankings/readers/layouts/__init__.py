@@ -7,6 +7,7 @@ tables can say that they have it, also to :data:`_ASKED`.
 from collections.abc import Sequence
 
 from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.rankings.names import names_shown
 from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.layouts.base import Layout
 from numpyro_rankings.readers.layouts.cell import Cell
@@ -16,7 +17,6 @@ from numpyro_rankings.readers.layouts.orders import Orders
 from numpyro_rankings.readers.layouts.ranks import Ranks
 from numpyro_rankings.readers.layouts.votes import BallotVotes
 from numpyro_rankings.readers.questions import QuestionSpec
-from numpyro_rankings.readers.wording import SHOWN
 from numpyro_rankings.words.options import option
 
 _KNOWN = (Ranks, Orders, Long, Cell, BallotVotes, Marks)
@@ -27,23 +27,18 @@ LAYOUTS: dict[str, Layout] = {layout.name: layout() for layout in _KNOWN}
 def layout_of_table(
     table: Table, picked: Sequence[int], spec: QuestionSpec
 ) -> tuple[Layout, list[str]]:
-    """Return the layout that a table says it has, and a note that says why.
-
-    :param picked: the columns of the question.
-    :raises RankingsError: if it says nothing, showing the first row read in both ways.
-    """
+    """Return the layout that a table says it has, and why; or show it in both ways, and ask."""
     for one in _ASKED:
         layout = LAYOUTS[one.name]
         if why := layout.sign(table, picked, spec):
             return layout, [f"read as {option('layout', layout.name)}, because of the {why}"]
     grid = table.grid
-    cells = [(grid.cells[k].name, grid.cells[k].text(0)) for k in picked[:SHOWN]]
-    more = ", …" if len(picked) > SHOWN else ""
-    ranks = ", ".join(f"{name!r} has rank {cell or 'none'}" for name, cell in cells)
-    orders = ", ".join(f"{cell or 'nothing'!r} is at place {name!r}" for name, cell in cells)
+    cells = [(grid.cells[k].name, grid.cells[k].text(0)) for k in picked]
+    ranks = names_shown([f"{name!r} has rank {cell or 'none'}" for name, cell in cells])
+    orders = names_shown([f"{cell or 'nothing'!r} is at place {name!r}" for name, cell in cells])
     raise RankingsError(
         f"{grid.where(0)}: the layout is needed. As ranks (one column for each item), this row "
-        f"says: {ranks}{more}. As orders (one column for each place): {orders}{more}. Add "
+        f"says: {ranks}. As orders (one column for each place): {orders}. Add "
         f"{option('layout', 'ranks')} or {option('layout', 'orders')}, or "
         f"{option('layout', 'long')} if each row is one judge and one item, or "
         f"{option('layout', 'cell')} if one cell has the whole order"

@@ -1,47 +1,42 @@
 """What a layout of tables says about itself, with what most of them have in common."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.rankings.names import names_counted
 from numpyro_rankings.readers.answers import without_missing
 from numpyro_rankings.readers.grids import Grid, check_cells
 from numpyro_rankings.readers.headers import Table, drop_totals, name_columns, renamed
 from numpyro_rankings.readers.lists import Lists
+from numpyro_rankings.readers.other_questions import refuse_slid_rows
 from numpyro_rankings.readers.questions import Question, QuestionSpec, TableOptions
 from numpyro_rankings.readers.votes import notes_of_aliases
-from numpyro_rankings.readers.wording import names_counted
 from numpyro_rankings.words import shorten
 from numpyro_rankings.words.options import option
 
+# names of separators that are hard to type
+MARK_WORDS = {"newline": "\n", "space": " ", "tab": "\t", "comma": ",", "semicolon": ";"}
+Lines = tuple[np.ndarray, dict[str, Any]]  # the list of each line of a table, and the columns
 _LENGTH = 60  # letters of a name in a message
 
 
-class Layout:
-    """All in which a layout of tables differs from the others.
+class Layout(ABC):
+    """The ways in which a layout of tables differs from the others."""
 
-    - **name** - as the option has it.
-    - **columns_are** - what its columns are, in notes.
-    - **is_of_ballots** - whether the columns are those of ballots, which rules make lists of.
-    - **takes_rules** - whether the rules of ballots may be given.
-    - **takes_patterns**, **takes_separator**, **takes_highest_first** - whether options may be.
-    - **has_names_in_cells** - whether names of items are in cells, not in headers.
-    - **has_item_columns** - whether each item has a column, in an order that judges see.
-    - **has_lines_of_items** - whether a list has a line for each of its items.
-    """
-
-    name = ""
-    columns_are = ""
-    is_of_ballots = False
-    takes_rules = False
-    takes_patterns = True
+    name = ""  # its name as an option
+    columns_are = ""  # what its columns are, in notes
+    is_of_ballots = False  # whether the columns are those of ballots, which rules make lists of
+    takes_rules = False  # whether the rules of ballots may be given
+    takes_patterns = True  # whether this and the next two options may be given
     takes_separator = False
     takes_highest_first = False
-    has_names_in_cells = True
-    has_item_columns = False
-    has_lines_of_items = False
+    has_names_in_cells = True  # whether names of items are in cells, not in headers
+    has_item_columns = False  # whether each item has a column, in an order that judges see
+    has_lines_of_items = False  # whether a list has a line for each of its items
 
     def sign(self, table: Table, picked: Sequence[int], spec: QuestionSpec) -> str:
         """Return what of a table says that it has this layout; "" if nothing does."""
@@ -68,16 +63,12 @@ class Layout:
     def read(
         self, table: Table, picked: Sequence[int], spec: QuestionSpec, notes: Sequence[str]
     ) -> Question:
-        """Read the columns of a question.
-
-        :param picked: their places in the table.
-        """
+        """Read the columns of a question, whose places in the table are picked."""
         self.check_question(table.grid, picked, spec)
-        looked_at = self.columns_with_totals(table.grid, picked)
-        grid, about_totals = drop_totals(table.grid, looked_at)
+        grid, about_totals = drop_totals(table.grid, self.columns_with_totals(table.grid, picked))
         special = [k for k, x in enumerate(grid.cells) if x.name in spec.special]
         check_cells(grid._replace(cells=[grid.cells[k] for k in sorted({*picked, *special})]))
-        self.refuse_slid_rows(grid, picked)
+        refuse_slid_rows(grid, picked, self.answers(grid, picked), self.has_item_columns)
         question = Question(
             grid,
             [grid.cells[k] for k in picked],
@@ -111,8 +102,9 @@ class Layout:
         """Return the columns that may say that a row has totals: none in which it may be a name."""
         return [k for k in range(len(grid.cells)) if k not in picked]
 
-    def refuse_slid_rows(self, grid: Grid, picked: Sequence[int]) -> None:
-        """Refuse rows whose answers are in the columns beside those of the question."""
+    def answers(self, grid: Grid, picked: Sequence[int]) -> set[str]:
+        """Return the texts that are answers, if rows that slid to a side can be told by them."""
+        return set()
 
     def name_columns(self, question: Question) -> Question:
         """Give the columns the names of items, or put the places in order, and say so."""
@@ -122,21 +114,16 @@ class Layout:
         short = name_columns(question.labels, spec.patterns, spec.special)
         if len(set(short)) < len(short):  # such as a second row with units
             short = names
-        order, new = self.names_of_export(question, short)
-        columns = [question.columns[k] for k in order]
+        names_by_place = self.names_of_export(question, short)
+        new, columns = list(names_by_place.values()), [question.columns[k] for k in names_by_place]
         is_special = [x.name in spec.special for x in question.grid.cells]
         left_out = len(is_special) - sum(is_special) - len(columns)
         note = self._say_which([x.name for x in columns], new, left_out)
         return question.with_columns(renamed(columns, new), [note])
 
-    def names_of_export(
-        self, question: Question, short: Sequence[str]
-    ) -> tuple[Sequence[int], Sequence[str]]:
-        """Return the order of the columns of an export, and their names in this order.
-
-        :param short: what is left of their headers without what all have in common.
-        """
-        return range(len(short)), question.names
+    def names_of_export(self, question: Question, short: Sequence[str]) -> dict[int, str]:
+        """Return the names of the columns of an export by their places, in their order."""
+        return dict(enumerate(question.names))
 
     def _say_which(self, columns: Sequence[str], names: Sequence[str], left_out: int) -> str:
         """Return the note that says which columns were taken, and for what."""
@@ -160,23 +147,15 @@ class Layout:
         if not aliases:
             return question
         names = dict.fromkeys(text for column in question.columns for text in column.values)
-        columns = [
-            x.with_texts([aliases.get(text, text) for text in x.values]) for x in question.columns
-        ]
+        columns = [x.with_texts(lambda text: aliases.get(text, text)) for x in question.columns]
         return question.with_columns(columns, notes_of_aliases(aliases, names))
 
+    @abstractmethod
     def lists(self, question: Question) -> Lists:
         """Return the lists of the items."""
-        raise NotImplementedError
 
-    def table(
-        self, orderings: np.ndarray, items: tuple[str, ...]
-    ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Return the list that each line of a table is of, and the columns.
-
-        :param orderings: (lists, T) items, best first, padded with -1.
-        :raises RankingsError: if tables are not written in this layout.
-        """
+    def table(self, orderings: np.ndarray, items: tuple[str, ...]) -> Lines:
+        """Write orderings (lists, T), padded with -1, or refuse to write this layout."""
         raise RankingsError(f"tables are not written in the layout {self.name}")
 
 

@@ -7,11 +7,12 @@ import json
 import re
 from array import array
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.rankings.names import names_counted, names_shown
 from numpyro_rankings.readers.answers import (
     RANK_OF,
     refuse_missing_items,
@@ -20,10 +21,9 @@ from numpyro_rankings.readers.answers import (
 )
 from numpyro_rankings.readers.grids import Column, Grid
 from numpyro_rankings.readers.headers import Table
-from numpyro_rankings.readers.layouts.base import Layout
+from numpyro_rankings.readers.layouts.base import MARK_WORDS, Lines
 from numpyro_rankings.readers.layouts.orders import Orders
 from numpyro_rankings.readers.questions import Question, QuestionSpec
-from numpyro_rankings.readers.wording import MARK_WORDS, names_counted, names_shown
 from numpyro_rankings.words import shorten
 from numpyro_rankings.words.options import option
 
@@ -55,16 +55,6 @@ class Cell(Orders):
                 f"{option('columns')}; the columns are {names_counted(names, 12)}"
             )
 
-    def name_columns(self, question: Question) -> Question:
-        """Keep the name of the column."""
-        return Layout.name_columns(self, question)
-
-    def names_of_export(
-        self, question: Question, short: Sequence[str]
-    ) -> tuple[Sequence[int], Sequence[str]]:
-        """Keep the name of the column."""
-        return [0], question.names
-
     def read_cells(self, question: Question) -> Question:
         """Split the cells into a column for each place."""
         grid, spec = question.grid, question.spec
@@ -73,9 +63,7 @@ class Cell(Orders):
         refuse_missing_items(grid, places, spec.items)
         return question.with_columns(places, [*missing, *notes])
 
-    def table(
-        self, orderings: np.ndarray, items: tuple[str, ...]
-    ) -> tuple[np.ndarray, dict[str, Any]]:
+    def table(self, orderings: np.ndarray, items: tuple[str, ...]) -> Lines:
         """Write the items with a semicolon behind each."""
         if wrong := [item for item in items if ";" in item]:
             raise RankingsError(
@@ -86,13 +74,6 @@ class Cell(Orders):
 
 
 _Split = Callable[[str], list[str]]
-
-
-class _Way(NamedTuple):
-    """A way to split cells, and the notes that say it."""
-
-    split: _Split
-    notes: list[str]
 
 
 def _places_of_cells(
@@ -131,37 +112,45 @@ def _places_of_cells(
     ], notes
 
 
-def _way_to_split(grid: Grid, column: Column, texts: Sequence[str], spec: QuestionSpec) -> _Way:
+def _way_to_split(
+    grid: Grid, column: Column, texts: Sequence[str], spec: QuestionSpec
+) -> tuple[_Split, list[str]]:
     """Return how cells are split into items; the numbers in front of them are taken off."""
-    split, notes = _way_by_marks(grid, column, texts, spec)
-    known = None if spec.items is None else set(spec.items)
-    if known is not None and known.issuperset(x for x in split(texts[0]) if x):
-        return _Way(split, notes)
+    split, note = _way_by_marks(grid, column, texts, spec)
+    notes = [f"column {column.name!r}: {note}"]
+    if spec.items is not None and set(spec.items).issuperset(filter(None, split(texts[0]))):
+        return split, notes
     if all(_NUMBERED.fullmatch(x) for text in texts for x in split(text) if x):
         notes.append("the numbers of the items in the cells were taken off")
-        return _Way(_without_numbers(grid, column, split), notes)
+        return _without_numbers(grid, column, split), notes
     _refuse_parts(grid, column, texts, split)
-    return _Way(split, notes)
+    return split, notes
 
 
-def _way_by_marks(grid: Grid, column: Column, texts: Sequence[str], spec: QuestionSpec) -> _Way:
+def _way_by_marks(
+    grid: Grid, column: Column, texts: Sequence[str], spec: QuestionSpec
+) -> tuple[_Split, str]:
     """Return how cells are split at brackets, numbers or separators."""
-    where = f"column {column.name!r}"
     if all(_list_in(text) is not None for text in texts):
-        return _Way(_split_list, [f"{where}: the cells are lists in brackets"])
+        return lambda text: _list_in(text) or [], "the cells are lists in brackets"
     if spec.separator is None and all(map(_is_numbered, texts)):
-        return _Way(_split_numbered, [f"{where}: the items are separated by their numbers"])
+        return _split_numbered, "the items are separated by their numbers"
     mark = MARK_WORDS.get(spec.separator or "", spec.separator)
     mark = mark or _mark_of(grid, column, texts, spec.items)
-    split = _split_at(mark)
     if not any(mark in text for text in texts):
         raise RankingsError(
             f"{grid.at_text(column, texts[0])}: the separator {mark!r} is in no cell, such as "
             f"{shorten(texts[0], _LENGTH)!r}"
         )
-    if mark in (">", "≻", "->", "→"):
-        _refuse_ties(grid, column, texts, split)
-    return _Way(split, [f"{where}: the items are separated by {mark!r}"])
+
+    def split(text: str) -> list[str]:
+        return [x.strip() for x in text.split(mark)]
+
+    tied = next((text for text in texts if "=" in text or "~" in text), None)
+    if mark in (">", "≻", "->", "→") and tied is not None:
+        some = next(x for x in split(tied) if "=" in x or "~" in x)
+        raise RankingsError(f"{grid.at_text(column, tied)}: ties are not supported, got {some!r}")
+    return split, f"the items are separated by {mark!r}"
 
 
 def _refuse_list(
@@ -195,14 +184,10 @@ def _list_in(text: str) -> list[str] | None:
         return None
     for read in (json.loads, ast.literal_eval):
         with contextlib.suppress(ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-            found = read(text)
-            if isinstance(found, list) and all(type(x) in (str, int) for x in found):
-                return [str(x).strip() for x in found]
+            value = read(text)
+            if isinstance(value, list) and all(type(x) in (str, int) for x in value):
+                return [str(x).strip() for x in value]
     return None
-
-
-def _split_list(text: str) -> list[str]:
-    return _list_in(text) or []
 
 
 def _split_numbered(text: str) -> list[str]:
@@ -237,39 +222,32 @@ def _refuse_parts(grid: Grid, column: Column, texts: Sequence[str], split: _Spli
         )
 
 
-def _split_at(mark: str) -> _Split:
-    return lambda text: [x.strip() for x in text.split(mark)]
-
-
 def _mark_of(grid: Grid, column: Column, texts: Sequence[str], items: Sequence[str] | None) -> str:
-    """Return what separates the items in cells.
-
-    :raises RankingsError: if nothing does, or several marks may, showing a cell in both ways.
-    """
-    found = [mark for mark in _MARKS if any(mark in text for text in texts)]
-    if "->" in found and not any(">" in text.replace("->", "") for text in texts):
-        found.remove(">")
-    if len(found) > 1:
+    """Return what separates the items in cells; if several marks may, show a cell in both ways."""
+    marks = [mark for mark in _MARKS if any(mark in text for text in texts)]
+    if "->" in marks and not any(">" in text.replace("->", "") for text in texts):
+        marks.remove(">")
+    if len(marks) > 1:
         # some tools write it behind each item
-        ends = [mark for mark in found if all(text.endswith(mark) for text in texts)]
-        found = ends if len(ends) == 1 else found
-    if len(found) > 1 and items is not None:
+        ends = [mark for mark in marks if all(text.endswith(mark) for text in texts)]
+        marks = ends if len(ends) == 1 else marks
+    if len(marks) > 1 and items is not None:
         known = {*items, ""}
-        fits = [m for m in found if all(x.strip() in known for t in texts for x in t.split(m))]
-        found = fits if len(fits) == 1 else found
-    if len(found) == 1:
-        return found[0]
-    if not found:
+        fits = [m for m in marks if all(x.strip() in known for t in texts for x in t.split(m))]
+        marks = fits if len(fits) == 1 else marks
+    if len(marks) == 1:
+        return marks[0]
+    if not marks:
         raise RankingsError(
             f"{grid.at_text(column, texts[0])}: what separates the items in "
             f"{shorten(texts[0], _LENGTH)!r}? Name it with {option('separator')}"
         )
-    text = max(texts, key=lambda text: sum(mark in text for mark in found))
+    text = max(texts, key=lambda text: sum(mark in text for mark in marks))
     words = {mark: word for word, mark in MARK_WORDS.items()}
     ways = [
         f"With {option('separator', words.get(mark, mark))} it is "
         f"{[x.strip() for x in text.split(mark) if x.strip()]}"
-        for mark in found
+        for mark in marks
         if mark in text
     ]
     raise RankingsError(
@@ -277,26 +255,18 @@ def _mark_of(grid: Grid, column: Column, texts: Sequence[str], items: Sequence[s
     )
 
 
-def _refuse_ties(grid: Grid, column: Column, texts: Sequence[str], split: _Split) -> None:
-    for text in texts:
-        if "=" in text or "~" in text:
-            tied = next(x for x in split(text) if "=" in x or "~" in x)
-            here = grid.at_text(column, text)
-            raise RankingsError(f"{here}: ties are not supported, got {tied!r}")
-
-
 def _without_numbers(grid: Grid, column: Column, split: _Split) -> _Split:
     """Return a function that takes the numbers off lists such as ``1. A; 2. B``."""
 
     def without(text: str) -> list[str]:
-        found = [x for part in split(text) if (x := _NUMBERED.fullmatch(part))]
-        numbers = [int(x[1]) for x in found]
+        matches = [x for part in split(text) if (x := _NUMBERED.fullmatch(part))]
+        numbers = [int(x[1]) for x in matches]
         if numbers != list(range(1, len(numbers) + 1)):
             raise RankingsError(
                 f"{grid.at_text(column, text)}: the items are numbered "
                 f"{', '.join(map(str, numbers[:10]))}, not 1, 2, …: is it the order or the number "
                 "that counts? Write the items in order, without numbers"
             )
-        return [x[2].strip() for x in found]
+        return [x[2].strip() for x in matches]
 
     return without

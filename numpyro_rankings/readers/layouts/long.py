@@ -1,21 +1,19 @@
 """A row for each judge and item, with its rank."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.rankings.names import names_shown
 from numpyro_rankings.readers.answers import ranks_in
-from numpyro_rankings.readers.columns import is_repeated
 from numpyro_rankings.readers.grids import Column, Grid
 from numpyro_rankings.readers.headers import Table
-from numpyro_rankings.readers.layouts.base import Layout
-from numpyro_rankings.readers.lists import Entries, Lists, lists_of_ranks
-from numpyro_rankings.readers.questions import Question, QuestionSpec, check_columns
+from numpyro_rankings.readers.layouts.base import Layout, Lines
+from numpyro_rankings.readers.lists import Lists, lists_of_ranks
+from numpyro_rankings.readers.questions import Question, QuestionSpec, check_columns, is_repeated
 from numpyro_rankings.readers.rank_cells import read_ranks, refuse_rank
 from numpyro_rankings.readers.votes import notes_of_aliases
-from numpyro_rankings.readers.wording import names_shown
 from numpyro_rankings.words.options import option
 
 
@@ -65,7 +63,7 @@ class Long(Layout):
         if not spec.aliases:
             return question
         item = question.special_column(spec.item)
-        renamed = item.with_texts([spec.aliases.get(x, x) for x in item.values])
+        renamed = item.with_texts(lambda text: spec.aliases.get(text, text))
         cells = [renamed if x.name == item.name else x for x in grid.cells]
         notes = notes_of_aliases(spec.aliases, item.values)
         question = question._replace(grid=grid._replace(cells=cells))
@@ -87,18 +85,14 @@ class Long(Layout):
             return f"{grid.name}: judge {judge.values[k]!r}"
 
         ranked = ranks > 0
-        entries = Entries(judge.codes[ranked], items[ranked], ranks[ranked])
+        entries = judge.codes[ranked], items[ranked], ranks[ranked]
         return lists_of_ranks(names, entries, first, where, spec.closes_gaps)
 
-    def table(
-        self, orderings: np.ndarray, items: tuple[str, ...]
-    ) -> tuple[np.ndarray, dict[str, Any]]:
+    def table(self, orderings: np.ndarray, items: tuple[str, ...]) -> Lines:
         """Write a line for each item that is ranked."""
         rows, places = np.nonzero(orderings >= 0)
-        return rows, {
-            "item": np.array(items, object)[orderings[rows, places]],
-            "rank": places + 1,
-        }
+        named = np.array(items, object)[orderings[rows, places]]
+        return rows, {"item": named, "rank": places + 1}
 
 
 def _find_column(grid: Grid, given: str | None, meaning: str, names: Sequence[str]) -> str:
@@ -126,7 +120,7 @@ def _items(question: Question, judge: Column) -> tuple[tuple[str, ...], np.ndarr
             )
     names = question.spec.items or tuple(item.values)
     index = {name: k for k, name in enumerate(names)}
-    items = np.array([index.get(name, -1) for name in item.values], np.int64)[item.codes]
+    items = item.mapped(lambda name: index.get(name, -1), np.int64)
     if (unknown := items < 0).any():
         row = int(np.argmax(unknown))
         raise RankingsError(
@@ -142,10 +136,7 @@ def _items(question: Question, judge: Column) -> tuple[tuple[str, ...], np.ndarr
 
 
 def _refuse_several_texts(question: Question, judge: Column, first: np.ndarray) -> None:
-    """Refuse a judge of whom the rows say different things.
-
-    :param first: the first row of each judge.
-    """
+    """Refuse a judge of whom the rows say different things."""
     grid, spec = question.grid, question.spec
     for name in (*spec.about, spec.counts):
         if name is None:

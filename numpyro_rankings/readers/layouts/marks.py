@@ -49,23 +49,18 @@ def _read_marks(grid: Grid, columns: Sequence[Column], spec: QuestionSpec) -> Vo
     number = np.zeros(shape, np.int32)
     marks = np.full(shape, BLANK, np.int32)
     for column, (name, rank) in zip(columns, named, strict=True):
-        is_marked = _is_marked(grid, column)
+        is_known = column.mapped(lambda text: text.casefold() in _MARKED | _NOT_MARKED, bool)
+        if not is_known.all():
+            row = int(np.argmin(is_known))
+            raise RankingsError(
+                f"{grid.at(row, column)}: expected 1 for a mark and 0 or nothing for none, got "
+                f"{column.text(row)[:40]!r}"
+            )
+        is_marked = column.mapped(lambda text: text.casefold() in _MARKED, bool)
         number[:, rank - 1] += is_marked
         marks[is_marked, rank - 1] = index[name]
     marks[number > 1] = OVERVOTE
     return votes_of_marks(items, marks)
-
-
-def _is_marked(grid: Grid, column: Column) -> np.ndarray:
-    """Return which rows have a mark, (rows,) bool."""
-    texts = [text.casefold() for text in column.values]
-    if wrong := [k for k, x in enumerate(texts) if x not in _MARKED and x not in _NOT_MARKED]:
-        row = int(column.first_rows()[wrong].min())
-        raise RankingsError(
-            f"{grid.at(row, column)}: expected 1 for a mark and 0 or "
-            f"nothing for none, got {column.text(row)[:40]!r}"
-        )
-    return np.array([x in _MARKED for x in texts], bool)[column.codes]
 
 
 def _items_and_ranks(grid: Grid, names: Sequence[str], known: set[str]) -> list[tuple[str, int]]:
@@ -75,27 +70,23 @@ def _items_and_ranks(grid: Grid, names: Sequence[str], known: set[str]) -> list[
         matches = [pattern.fullmatch(name) for name in names]
         if all(matches):
             tried.append([(m["item"].strip(), int(m["rank"])) for m in matches if m])
-    fitting = [x for x in tried if _is_sheet(x, known)]
-    if fitting:
-        return fitting[0]
+    for named in tried:
+        if _is_sheet(named, known):
+            return named
     _refuse_sheet(grid, names, tried, known)
 
 
 def _is_sheet(named: Sequence[tuple[str, int]], known: set[str]) -> bool:
     """Return whether each item has the ranks 1 to k, once each."""
     items = {name for name, _ in named}
-    width = len(named) / max(1, len(items))
     ranks = {rank for _, rank in named}
-    is_whole = len(set(named)) == len(named) and len(named) == len(items) * len(ranks)
-    is_numbered = ranks == set(range(1, len(ranks) + 1)) and width == len(ranks)
+    is_whole = len(set(named)) == len(named) == len(items) * len(ranks)
+    is_numbered = ranks == set(range(1, len(ranks) + 1))
     return is_whole and is_numbered and (not known or items <= known)
 
 
 def _refuse_sheet(
-    grid: Grid,
-    names: Sequence[str],
-    tried: Sequence[Sequence[tuple[str, int]]],
-    known: set[str],
+    grid: Grid, names: Sequence[str], tried: Sequence[Sequence[tuple[str, int]]], known: set[str]
 ) -> NoReturn:
     if not tried:
         parses = [_MARK_AT_END.fullmatch(x) or _MARK_AT_START.fullmatch(x) for x in names]

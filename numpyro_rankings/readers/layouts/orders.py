@@ -2,26 +2,24 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.rankings.names import names_counted, names_shown
 from numpyro_rankings.readers.answers import (
     cells_are_ranks,
     rank_in_words,
     refuse_missing_items,
     without_missing,
 )
-from numpyro_rankings.readers.grids import Column, Grid, first_places
+from numpyro_rankings.readers.grids import Column, Grid, first_places, table_of
 from numpyro_rankings.readers.headers import Table, name_columns
-from numpyro_rankings.readers.layouts.base import Layout
+from numpyro_rankings.readers.layouts.base import Layout, Lines
 from numpyro_rankings.readers.lists import Lists
 from numpyro_rankings.readers.other_questions import refuse_ticks
 from numpyro_rankings.readers.questions import Question, QuestionSpec
-from numpyro_rankings.readers.slid_rows import Answers, refuse_slid_rows
 from numpyro_rankings.readers.votes import has_words_of_ballots
-from numpyro_rankings.readers.wording import names_counted, names_shown
 from numpyro_rankings.words import shorten
 from numpyro_rankings.words.options import option
 
@@ -48,10 +46,9 @@ class Orders(Layout):
         are_names = spec.patterns and cells_are_ranks(cells, spec.missing) is False
         return "texts of the cells" if are_names else ""
 
-    def refuse_slid_rows(self, grid: Grid, picked: Sequence[int]) -> None:
-        """Refuse rows with a name in a column beside the places."""
-        names = {x for k in picked for x in grid.cells[k].values if x}
-        refuse_slid_rows(grid, picked, Answers(names))
+    def answers(self, grid: Grid, picked: Sequence[int]) -> set[str]:
+        """Return all names in the cells."""
+        return {x for k in picked for x in grid.cells[k].values if x}
 
     def name_columns(self, question: Question) -> Question:
         """Put the places in the order of their numbers."""
@@ -62,12 +59,10 @@ class Orders(Layout):
         _refuse_worst_first(named.grid, named.names)
         return named
 
-    def names_of_export(
-        self, question: Question, short: Sequence[str]
-    ) -> tuple[Sequence[int], Sequence[str]]:
+    def names_of_export(self, question: Question, short: Sequence[str]) -> dict[int, str]:
         """Put places in the order of the ranks that their headers say; their names stay."""
         order = _order_of_ranks(short) or range(len(short))
-        return order, [question.names[k] for k in order]
+        return {k: question.names[k] for k in order}
 
     def read_cells(self, question: Question) -> Question:
         """Read the names of the items."""
@@ -88,24 +83,25 @@ class Orders(Layout):
                 "if these are names"
             )
         index = _items_of_places(grid, places, spec.items)
-        orderings = np.stack(
-            [np.array([index[x] for x in place.values], np.int32)[place.codes] for place in places],
-            axis=1,
-        )
+        orderings = table_of(places, index.__getitem__)
         _refuse_twice(grid, places, orderings)
         is_hole = (orderings[:, :-1] < 0) & (orderings[:, 1:] >= 0)
         has_gap = is_hole.any(1)
         if has_gap.any():
             if not spec.closes_gaps:
-                _refuse_gap(grid, places, is_hole)
+                row = int(np.argmax(has_gap))
+                gap = next(place for place in places if not place.text(row))
+                after = places[int(np.argmax(is_hole[row])) + 1]
+                raise RankingsError(
+                    f"{grid.at(row, gap)} is empty, but {after.name!r} is {after.text(row)!r}; "
+                    f"{option('gaps', 'close')} keeps the order of the items that are listed"
+                )
             closed = np.argsort(orderings < 0, axis=1, kind="stable")
             orderings = np.take_along_axis(orderings, closed, axis=1)
         items = tuple(text for text in index if text)
         return Lists(items, orderings, np.arange(len(orderings)), grid.where, int(has_gap.sum()))
 
-    def table(
-        self, orderings: np.ndarray, items: tuple[str, ...]
-    ) -> tuple[np.ndarray, dict[str, Any]]:
+    def table(self, orderings: np.ndarray, items: tuple[str, ...]) -> Lines:
         """Write a column for each place, in which None is the end of a list."""
         named = np.array([*items, None], object)[orderings]  # the padding, -1, is None
         columns = {f"rank {k}": place for k, place in enumerate(named.T, 1)}
@@ -225,21 +221,6 @@ def _refuse_twice(grid: Grid, places: Sequence[Column], orderings: np.ndarray) -
     if not is_twice.any():
         return
     row = int(np.argmax(is_twice))
-    seen: set[str] = set()
-    for place in places:
-        text = place.text(row)
-        if text and text in seen:
-            raise RankingsError(f"{grid.at(row, place)}: {text!r} is listed twice")
-        seen.add(text)
-
-
-def _refuse_gap(grid: Grid, places: Sequence[Column], is_hole: np.ndarray) -> None:
-    """Refuse the first list with an empty place before an item."""
-    row = int(np.argmax(is_hole.any(1)))
-    k = int(np.argmax(is_hole[row]))
-    gap = next(place for place in places if not place.text(row))
-    raise RankingsError(
-        f"{grid.at(row, gap)} is empty, but {places[k + 1].name!r} is "
-        f"{places[k + 1].text(row)!r}; {option('gaps', 'close')} keeps the order of the "
-        "items that are listed"
-    )
+    texts = [place.text(row) for place in places]
+    k = next(k for k, text in enumerate(texts) if text and text in texts[:k])
+    raise RankingsError(f"{grid.at(row, places[k])}: {texts[k]!r} is listed twice")

@@ -1,19 +1,17 @@
 """A column for each item, with its rank in each row; 1 is best."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.readers.answers import cells_are_ranks, ranks_in
-from numpyro_rankings.readers.grids import Column, Grid
+from numpyro_rankings.readers.grids import Grid
 from numpyro_rankings.readers.headers import Table, renamed
-from numpyro_rankings.readers.layouts.base import Layout
-from numpyro_rankings.readers.lists import Entries, Lists, lists_of_ranks
+from numpyro_rankings.readers.layouts.base import Layout, Lines
+from numpyro_rankings.readers.lists import Lists, lists_of_ranks
 from numpyro_rankings.readers.questions import Question, QuestionSpec
 from numpyro_rankings.readers.rank_cells import read_ranks, refuse_rank
-from numpyro_rankings.readers.slid_rows import Answers, plain_rank, refuse_slid_rows
 from numpyro_rankings.readers.votes import lists_of_ballots, notes_of_aliases, votes_of_ranks
 from numpyro_rankings.words.options import option
 
@@ -31,26 +29,23 @@ class Ranks(Layout):
     def sign(self, table: Table, picked: Sequence[int], spec: QuestionSpec) -> str:
         """Ranks in words are ranks."""
         cells = [table.grid.cells[k] for k in picked]
-        return (
-            "texts of the cells" if spec.patterns and cells_are_ranks(cells, spec.missing) else ""
-        )
+        are_ranks = spec.patterns and cells_are_ranks(cells, spec.missing)
+        return "texts of the cells" if are_ranks else ""
 
     def columns_with_totals(self, grid: Grid, picked: Sequence[int]) -> Sequence[int]:
         """No cell has a name of an item."""
         return range(len(grid.cells))
 
-    def refuse_slid_rows(self, grid: Grid, picked: Sequence[int]) -> None:
-        """Refuse rows that are ranks 1, 2, …, t one column to a side."""
-        refuse_slid_rows(grid, picked, _RankAnswers({str(k) for k in range(1, len(picked) + 1)}))
+    def answers(self, grid: Grid, picked: Sequence[int]) -> set[str]:
+        """Return the ranks 1, 2, …, n."""
+        return {str(k) for k in range(1, len(picked) + 1)}
 
-    def names_of_export(
-        self, question: Question, short: Sequence[str]
-    ) -> tuple[Sequence[int], Sequence[str]]:
+    def names_of_export(self, question: Question, short: Sequence[str]) -> dict[int, str]:
         """Take the names of items from the headers, unless they are numbers or known."""
         names, items = question.names, question.spec.items
         is_known = items is not None and set(items) <= set(names)
         keeps = is_known or all(x.isdecimal() for x in short)
-        return range(len(short)), names if keeps else short
+        return dict(enumerate(names if keeps else short))
 
     def read_cells(self, question: Question) -> Question:
         """Read ranks in numbers and words."""
@@ -85,12 +80,10 @@ class Ranks(Layout):
             spec = spec._replace(aliases={})  # the columns have the names of the items
             return lists_of_ballots(grid, spec, votes_of_ranks(names, ranks))
         rows, items = np.nonzero(ranks)
-        entries = Entries(rows, items, ranks[rows, items])
+        entries = rows, items, ranks[rows, items]
         return lists_of_ranks(names, entries, np.arange(len(ranks)), grid.where, spec.closes_gaps)
 
-    def table(
-        self, orderings: np.ndarray, items: tuple[str, ...]
-    ) -> tuple[np.ndarray, dict[str, Any]]:
+    def table(self, orderings: np.ndarray, items: tuple[str, ...]) -> Lines:
         """Write whole numbers, masked where an item is not ranked."""
         ranks = np.zeros((len(items), len(orderings)), np.int64)
         rows, places = np.nonzero(orderings >= 0)
@@ -134,17 +127,3 @@ def _ranks(question: Question, names: Sequence[str]) -> np.ndarray:
             )
         refuse_rank(grid.at(row, column), column.text(row), most)
     return ranks
-
-
-class _RankAnswers(Answers):
-    """Ranks, beside which a column of other numbers may be."""
-
-    def is_like_one(self, text: str) -> bool:
-        return plain_rank(text).isdecimal()
-
-    def is_list(self, texts: Sequence[str], here: Sequence[str]) -> bool:
-        expected = sorted(str(k) for k in range(1, len(texts) + 1))
-        return sorted(texts) == expected and sorted(here) != expected
-
-    def may_end(self, end: Column, num_beside: int) -> bool:
-        return True

@@ -1,16 +1,16 @@
 """A column for each rank of a ballot, with names, words such as ``undervote``, or several names."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.rankings.names import names_counted, names_shown
 from numpyro_rankings.readers.answers import NUMBER_WORDS, rank_in_words
 from numpyro_rankings.readers.ballots import BLANK, OVERVOTE
-from numpyro_rankings.readers.grids import Column, Grid, first_places
+from numpyro_rankings.readers.grids import Column, Grid, first_places, table_of
 from numpyro_rankings.readers.headers import Table
-from numpyro_rankings.readers.layouts.base import BallotLayout
+from numpyro_rankings.readers.layouts.base import MARK_WORDS, BallotLayout
 from numpyro_rankings.readers.lists import Lists
 from numpyro_rankings.readers.questions import Question, QuestionSpec
 from numpyro_rankings.readers.votes import (
@@ -22,7 +22,6 @@ from numpyro_rankings.readers.votes import (
     lists_of_ballots,
     votes_of_marks,
 )
-from numpyro_rankings.readers.wording import MARK_WORDS, names_counted, names_shown
 from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
 
@@ -64,8 +63,8 @@ class BallotVotes(BallotLayout):
 def _ranks_in_order(grid: Grid, names: Sequence[str], is_picked: bool) -> list[str]:
     """Return the columns that are ranks, the first one first.
 
-    :param is_picked: whether the columns were picked; their names need not say the rank then, but
-        may not say that they are of two contests, or that there is a column beside the ranks.
+    The names of picked columns need not say the rank, but may not say that they are of two
+    contests, or that there is a column beside the ranks.
     """
     ranks = {name: rank for name in names if (rank := _rank_of_header(name)) is not None}
     if len(set(ranks.values())) == len(names):
@@ -116,37 +115,30 @@ def _read_votes(grid: Grid, ranks: Sequence[Column], spec: QuestionSpec) -> Vote
     separator, it is what is between names that other cells have alone.
     """
     places = {
-        text: f"{grid.at(row, ranks[k])}"
+        text: grid.at(row, ranks[k])
         for text, (row, k) in sorted(first_places(ranks).items(), key=lambda x: x[1])
         if text
     }
-    cells = _num_cells(ranks)
+    cells: Counter[str] = Counter()
+    for column in ranks:
+        cells.update(column.counts())
     words = _words_in(places, spec)
     names_in = _names_in_cells(places, words, spec)
     items = _items(places, names_in, spec)
     index = {name: k for k, name in enumerate(items)}
-    several = [x for x, names in names_in.items() if len({_item(y, spec) for y in names}) > 1]
+    aliases = spec.aliases
+    several = [x for x, names in names_in.items() if len({aliases.get(y, y) for y in names}) > 1]
     codes = {"": BLANK, **words, **{text: index[names[0]] for text, names in names_in.items()}}
     codes |= dict.fromkeys(several, OVERVOTE)
-    marks = np.stack(
-        [np.array([codes[x] for x in column.values], np.int32)[column.codes] for column in ranks],
-        axis=1,
-    )
-    notes = _notes_of_words(words, cells)
+    notes = []
+    for mark, what in ((BLANK, "a blank rank"), (OVERVOTE, "a rank with several names")):
+        said = [f"{x!r} in {plural(cells[x], 'cell')}" for x, y in words.items() if y == mark]
+        if said:
+            notes.append(f"read as {what}: {', '.join(said)}")
     if several:
         number = sum(cells[text] for text in several)
         notes.append(f"several names are in {plural(number, 'cell')}, such as {several[0][:60]!r}")
-    return votes_of_marks(items, marks, notes)
-
-
-def _num_cells(columns: Sequence[Column]) -> dict[str, int]:
-    """Return how many cells have each text."""
-    cells: dict[str, int] = {}
-    for column in columns:
-        numbers = np.bincount(column.codes, minlength=len(column.values)).tolist()
-        for text, number in zip(column.values, numbers, strict=True):
-            cells[text] = cells.get(text, 0) + number
-    return cells
+    return votes_of_marks(items, table_of(ranks, codes.__getitem__), notes)
 
 
 def _words_in(places: Mapping[str, str], spec: QuestionSpec) -> dict[str, int]:
@@ -162,31 +154,20 @@ def _names_in_cells(
     """Return the names in the texts that are no words: several in those of an overvote."""
     items = set(spec.items or ())
     texts = [text for text in places if text not in words]
-    mark = None
-    if spec.separator is not None:
-        mark = MARK_WORDS.get(spec.separator.lower(), spec.separator)
+    mark = MARK_WORDS.get((spec.separator or "").lower(), spec.separator)
     alone = {*items, *spec.aliases, *texts}
-    names_in = {}
+    names_in = {text: [text] for text in texts}
     for text in texts:
-        if text in items:
-            names_in[text] = [text]
-        elif mark is None:
+        if mark is None and text not in items:
             names_in[text] = _split_at_any(places[text], text, alone)
-        else:
-            names_in[text] = _split_at(places[text], text, mark)
+        elif mark is not None and mark in text and text not in items:
+            names_in[text] = [x.strip() for x in text.split(mark)]
+            if not all(names_in[text]):
+                raise RankingsError(
+                    f"{places[text]}: {text[:60]!r} has an empty name between the separators "
+                    f"{mark!r}"
+                )
     return names_in
-
-
-def _split_at(where: str, text: str, mark: str) -> list[str]:
-    """Return the names between separators; a text without one stays as it is."""
-    parts = [x.strip() for x in text.split(mark)]
-    if len(parts) < 2:
-        return [text]
-    if not all(parts):
-        raise RankingsError(
-            f"{where}: {text[:60]!r} has an empty name between the separators {mark!r}"
-        )
-    return parts
 
 
 def _split_at_any(where: str, text: str, alone: set[str]) -> list[str]:
@@ -207,10 +188,6 @@ def _split_at_any(where: str, text: str, alone: set[str]) -> list[str]:
     return [text]
 
 
-def _item(name: str, spec: QuestionSpec) -> str:
-    return spec.aliases.get(name, name)
-
-
 def _items(
     places: Mapping[str, str], names_in: Mapping[str, Sequence[str]], spec: QuestionSpec
 ) -> tuple[str, ...]:
@@ -218,19 +195,10 @@ def _items(
     known = spec.items or ()
     for text, names in names_in.items():
         for name in names:
-            if known and name not in known and _item(name, spec) not in known:
+            if known and name not in known and spec.aliases.get(name, name) not in known:
                 raise RankingsError(
                     f"{places[text]}: there is no item {name[:40]!r}; expected "
                     f"{names_shown(known)}, or a word such as undervote or overvote; add "
                     f"{option('missing')} if it means a blank rank"
                 )
     return tuple(dict.fromkeys((*known, *(name for names in names_in.values() for name in names))))
-
-
-def _notes_of_words(words: Mapping[str, int], cells: Mapping[str, int]) -> list[str]:
-    notes = []
-    for mark, what in ((BLANK, "a blank rank"), (OVERVOTE, "a rank with several names")):
-        said = [f"{x!r} in {plural(cells[x], 'cell')}" for x, y in words.items() if y == mark]
-        if said:
-            notes.append(f"read as {what}: {', '.join(said)}")
-    return notes

@@ -1,7 +1,7 @@
 """The link sampler: the posterior of all links by enumeration."""
 
 import itertools
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,7 @@ from helpers.chains import sampled
 from helpers.densities import log_density_at
 from helpers.enumeration import discrepancies, partitions
 from helpers.exact_partitions import components, grid, log_marginals, log_restaurant
+from helpers.kernel_tests import assert_log_joint_is_the_density, each_of
 from helpers.link_kernels import (
     ASYMMETRIC,
     COUNTS,
@@ -27,22 +28,16 @@ from helpers.link_kernels import (
     SPARSE,
     SPARSE_ASYMMETRIC,
     TEXT,
+    dense,
 )
+from helpers.refusals import assert_refused
 from jax import random
 from numpyro.infer import MCMC, NUTS, Gibbs
 
 import numpyro_rankings.distributions as rd
-from numpyro_rankings.components import (
-    Atom,
-    GaussianMean,
-)
+from numpyro_rankings.components import Atom, GaussianMean
 from numpyro_rankings.distributions import links_to_partition
-from numpyro_rankings.infer import (
-    DDCRPGibbs,
-    exponential_decay,
-    identity_decay,
-    window_decay,
-)
+from numpyro_rankings.infer import DDCRPGibbs, exponential_decay, identity_decay, window_decay
 from numpyro_rankings.infer.ddcrp.reach import LinkPrior, as_link_weights, links_go_back, log_links
 from numpyro_rankings.infer.ddcrp.scales import (
     log_terms_of_scale,
@@ -51,13 +46,8 @@ from numpyro_rankings.infer.ddcrp.scales import (
 )
 from numpyro_rankings.links.distances import SparseDistances, as_neighbors
 
-QUICK = ("window",)
+each_kernel = each_of(KERNELS, quick=("window",))
 EVERY = np.array(list(itertools.product(range(4), repeat=4)))
-
-
-def each_kernel(names=None):
-    marks = {name: [] if name in QUICK else [pytest.mark.slow] for name in names or KERNELS}
-    return pytest.mark.parametrize("name", [pytest.param(n, marks=m) for n, m in marks.items()])
 
 
 @lru_cache
@@ -158,17 +148,6 @@ def test_chains_start_where_points_can_link():
     assert np.all((never > 0.1) & (never < 0.2))
 
 
-def dense(distances):
-    if not isinstance(distances, SparseDistances):
-        return distances
-    full = np.full((4, 4), np.inf)
-    for i, (neighbors, row) in enumerate(zip(*distances, strict=True)):
-        for j, d in zip(neighbors, row, strict=True):
-            if j >= 0:
-                full[i, j] = d
-    return full
-
-
 @lru_cache
 def posterior(name):
     """P(links), E α and E log scale: sums over all links and grids of the two."""
@@ -206,7 +185,7 @@ def posterior(name):
     }
 
 
-@each_kernel()
+@each_kernel
 def test_posterior_by_enumeration(name):
     samples = fitted(name).get_samples(group_by_chain=True)
     code = np.asarray(samples["links"]) @ (4 ** np.arange(4))
@@ -226,19 +205,14 @@ def posterior_scale(name):
     return 1.0 if scale is None or isinstance(scale, dist.Distribution) else scale
 
 
-@each_kernel()
+@each_kernel
 def test_log_joint_is_the_density_of_the_model(name):
     mcmc, (_, data, distances) = fitted(name), KERNELS[name]
+    assert_log_joint_is_the_density(mcmc, data, distances)
     samples = mcmc.get_samples()
-    potential = mcmc.get_extra_fields()["potential_energy"]
-    np.testing.assert_allclose(samples["log_joint"], -potential, rtol=1e-6)
     labels = np.asarray(samples["assignments"], int)
     np.testing.assert_array_equal(labels[::300], [components(x) for x in samples["links"][::300]])
     np.testing.assert_array_equal(samples["num_clusters"], labels.max(1) + 1)
-    expected = log_density_at(mcmc.sampler.model, data, distances)
-    for draw in np.linspace(0, len(potential) - 1, 4, dtype=int):
-        z = {site: value[draw] for site, value in samples.items()}
-        assert float(z["log_joint"]) == pytest.approx(float(expected(z)), rel=1e-5, abs=1e-4)
 
 
 @pytest.mark.slow
@@ -356,51 +330,46 @@ def test_bad_data():
     kernel = DDCRPGibbs(GAUSS, 1.0, exponential_decay(1.0))
 
     def run(*args, given=None):
-        kernel.init(random.key(0), 0, given, args, {})
+        return kernel.init(random.key(0), 0, given, args, {})
 
-    with pytest.raises(TypeError, match=r"mcmc\.run\(key, data, distances\)"):
-        run(LINE)
-    with pytest.raises(ValueError, match="there are 4 points"):
-        run(LINE, GENERAL[:3])
-    with pytest.raises(ValueError, match=r"got shape \(4, 3\)"):
-        run(LINE, GENERAL[:, :3])
-    with pytest.raises(ValueError, match="row 1 has a distance that is negative"):
-        run(LINE, np.where(np.arange(4)[:, None] == 1, -1.0, GENERAL))
-    with pytest.raises(ValueError, match="row 0 has a distance"):
-        run(LINE, np.full((4, 4), np.nan))
-    with pytest.raises(ValueError, match="row 2 has a neighbor that is not"):
-        run(LINE, SPARSE._replace(neighbors=np.array([[1, 2], [0, -1], [4, 0], [2, -1]])))
-    with pytest.raises(ValueError, match="row 3 has a neighbor twice"):
-        run(LINE, SPARSE._replace(neighbors=np.array([[1, 2], [0, -1], [3, 0], [2, 2]])))
-    with pytest.raises(ValueError, match="neighbors must have the shape of the distances"):
-        run(LINE, SPARSE._replace(neighbors=np.zeros((4, 3), int)))
-    with pytest.raises(ValueError, match="a point for each of the 4"):
-        run(LINE, GENERAL, given={"links": jnp.array([0, 1, 2, 4])})
-    with pytest.raises(TypeError, match=r"mcmc\.run\(key, data, distances\)"):
-        run(LINE, None)
-    with pytest.raises(ValueError, match=r"array \(4, L\), got shape \(4, 0\)"):
-        run(LINE, SparseDistances(np.zeros((4, 0), int), np.zeros((4, 0))))
-    with pytest.raises(ValueError, match=r"shape \(4,\), got \(2, 4\)"):
-        run(LINE, GENERAL, given={"links": jnp.zeros((2, 4), int)})
-    with pytest.raises(ValueError, match="a label for each of the 4"):
-        run(LINE, GENERAL, given={"assignments": jnp.zeros(3, int)})
-    with pytest.raises(TypeError, match="and nothing else"):
-        run(LINE, GENERAL, 3)
-    with pytest.raises(TypeError, match=r"to_numpy\(\) instead of a DataFrame"):
-        run(LINE, pd.DataFrame(GENERAL))
-    with pytest.raises(ValueError, match="a dictionary by site, got list"):
-        run(LINE, GENERAL, given=[1, 2])
+    assert_refused(
+        run,
+        (r"mcmc\.run\(key, data, distances\)", LINE),
+        (r"mcmc\.run\(key, data, distances\)", LINE, None),
+        ("and nothing else", LINE, GENERAL, 3),
+        (r"to_numpy\(\) instead of a DataFrame", LINE, pd.DataFrame(GENERAL)),
+        error=TypeError,
+    )
+    twice = np.array([[1, 2], [0, -1], [3, 0], [2, 2]])
+    unknown = np.array([[1, 2], [0, -1], [4, 0], [2, -1]])
+    nobody = SparseDistances(np.zeros((4, 0), int), np.zeros((4, 0)))
+    assert_refused(
+        partial(run, LINE),
+        ("there are 4 points", GENERAL[:3]),
+        (r"got shape \(4, 3\)", GENERAL[:, :3]),
+        ("row 1 has a distance that is negative", np.where(np.eye(4)[1][:, None], -1.0, GENERAL)),
+        ("row 0 has a distance", np.full((4, 4), np.nan)),
+        ("row 2 has a neighbor that is not", SPARSE._replace(neighbors=unknown)),
+        ("row 3 has a neighbor twice", SPARSE._replace(neighbors=twice)),
+        ("must have the shape of the distances", SPARSE._replace(neighbors=np.zeros((4, 3), int))),
+        (r"array \(4, L\), got shape \(4, 0\)", nobody),
+    )
+    assert_refused(
+        lambda given: run(LINE, GENERAL, given=given),
+        ("a point for each of the 4", {"links": jnp.array([0, 1, 2, 4])}),
+        (r"shape \(4,\), got \(2, 4\)", {"links": jnp.zeros((2, 4), int)}),
+        ("a label for each of the 4", {"assignments": jnp.zeros(3, int)}),
+        ("a dictionary by site, got list", [1, 2]),
+    )
     mixed = DDCRPGibbs(Atom([0.5, 0.5]), 1.0, exponential_decay(1.0), init="one")
     with pytest.raises(ValueError, match="start has probability 0"):
         mixed.init(random.key(0), 0, None, (np.array([0, 1, 0, 1]), GENERAL), {})
     with pytest.raises(ValueError, match="must be a scalar distribution"):
         DDCRPGibbs(GAUSS, 1.0, exponential_decay(dist.Gamma(1.0, np.ones(3))))
-    state = kernel.init(random.key(0), 0, {"links": jnp.array([0, 0, 1, 3])}, (LINE, GENERAL), {})
+    state = run(LINE, GENERAL, given={"links": jnp.array([0, 0, 1, 3])})
     assert state.z["assignments"].tolist() == [0, 0, 0, 1]
     assert kernel.get_diagnostics_str(state).startswith("2 clusters, log joint -")
-    state = kernel.init(
-        random.key(0), 0, {"assignments": jnp.array([3, 1, 3, 1])}, (LINE, GENERAL), {}
-    )
+    state = run(LINE, GENERAL, given={"assignments": jnp.array([3, 1, 3, 1])})
     assert state.z["assignments"].tolist() == [0, 1, 0, 1]
     with pytest.warns(UserWarning, match="the values of the last 1 are taken as not known"):
         jax.eval_shape(

@@ -14,7 +14,14 @@ from helpers.chains import sampled
 from helpers.densities import log_density_at
 from helpers.enumeration import discrepancies
 from helpers.exact_partitions import components, grid, log_marginals
-from helpers.link_kernels import GAMMA, LOG_NORMAL
+from helpers.kernel_tests import (
+    assert_chain_methods_agree,
+    assert_log_joint_is_the_density,
+    assert_resumed_run_is_the_long_one,
+    each_of,
+)
+from helpers.link_kernels import GAMMA, LOG_NORMAL, dense
+from helpers.refusals import assert_refused
 from helpers.symbol_kernels import DIRICHLET, KERNELS, LAG, NEAR, ONE, PROBS, THREE, TWO, WORDS
 from jax import random
 from numpyro.infer import MCMC, NUTS, Gibbs
@@ -33,15 +40,10 @@ from numpyro_rankings.infer import (
 )
 from numpyro_rankings.links.distances import SparseDistances
 
-QUICK = ("dirichlet",)
+each_kernel = each_of(KERNELS, quick=("dirichlet",))
 # nobody links forward
 EVERY = np.array(list(itertools.product(*(range(i + 1) for i in range(5)))))
 CODES = EVERY @ (5 ** np.arange(5))
-
-
-def each_kernel(names=None):
-    marks = {name: [] if name in QUICK else [pytest.mark.slow] for name in names or KERNELS}
-    return pytest.mark.parametrize("name", [pytest.param(n, marks=m) for n, m in marks.items()])
 
 
 def sample(kernel, *data, chains=100, draws=300, seed=1):
@@ -53,15 +55,6 @@ def sample(kernel, *data, chains=100, draws=300, seed=1):
 def fitted(name):
     kernel, symbols, distances = KERNELS[name]
     return sample(kernel(), symbols, distances)
-
-
-def dense(distances):
-    if not isinstance(distances, SparseDistances):
-        return distances
-    full = np.full((5, 5), np.inf)
-    for i, (neighbors, row) in enumerate(zip(*distances, strict=True)):
-        full[i, neighbors[neighbors >= 0]] = row[neighbors >= 0]
-    return full
 
 
 def log_likelihoods(symbols, base):
@@ -136,7 +129,7 @@ def quantities(samples, name):
     return found if "base" not in samples else found | {"base": np.asarray(samples["base"])}
 
 
-@each_kernel()
+@each_kernel
 def test_posterior_by_enumeration(name):
     found = quantities(fitted(name).get_samples(group_by_chain=True), name)
     gaps = discrepancies(found, posterior(name))
@@ -145,20 +138,14 @@ def test_posterior_by_enumeration(name):
     assert max(gaps.values()) < 6.0, gaps
 
 
-@each_kernel()
+@each_kernel
 def test_log_joint_is_the_density_of_the_model(name):
     mcmc, (_, symbols, distances) = fitted(name), KERNELS[name]
+    assert_log_joint_is_the_density(mcmc, symbols, distances)
     samples = mcmc.get_samples()
-    potential = mcmc.get_extra_fields()["potential_energy"]
-    np.testing.assert_allclose(samples["log_joint"], -potential, rtol=1e-6)
     labels = np.asarray(samples["assignments"], int)
     np.testing.assert_array_equal(labels[::300], [components(x) for x in samples["links"][::300]])
     np.testing.assert_array_equal(samples["num_clusters"], labels.max(1) + 1)
-    log_density = log_density_at(mcmc.sampler.model, symbols, distances)
-    for draw in np.linspace(0, len(potential) - 1, 4, dtype=int):
-        z = {site: value[draw] for site, value in samples.items()}
-        expected = log_density(z)
-        assert float(z["log_joint"]) == pytest.approx(float(expected), rel=1e-5, abs=1e-4)
 
 
 def test_density_of_the_model():
@@ -205,38 +192,19 @@ def test_draws_are_independent():
 @pytest.mark.slow
 def test_chain_methods_resume_and_pickling():
     data = WORDS, NEAR
-    runs = []
 
     def kernel():
         return DDCRPLanguageGibbs(DIRICHLET, GAMMA, exponential_decay(LOG_NORMAL))
 
-    for method in ("sequential", "vectorized", jax.vmap):
-        mcmc = MCMC(
-            kernel(),
-            num_warmup=3,
-            num_samples=6,
-            num_chains=2,
-            chain_method=method,
-            jit_model_args=method == "vectorized",
-            progress_bar=False,
-        )
-        mcmc.run(random.key(5), *data)
-        runs.append(mcmc.get_samples())
-    for run in runs[1:]:
-        for site, value in runs[0].items():
-            np.testing.assert_allclose(run[site], value, rtol=1e-4)
-    mcmc = MCMC(kernel(), num_warmup=4, num_samples=4, progress_bar=False)
+    methods = ("sequential", "vectorized", jax.vmap)
+    sizes = {"num_warmup": 3, "num_samples": 6}
+    assert_chain_methods_agree(kernel, *data, methods=methods, num_same=12, **sizes)
+    sizes = {"num_warmup": 4, "num_samples": 4}
+    mcmc = MCMC(kernel(), progress_bar=False, **sizes)
     mcmc.run(random.key(6), *data)
-    first = mcmc.get_samples()
-    mcmc = pickle.loads(pickle.dumps(mcmc))
-    np.testing.assert_array_equal(mcmc.get_samples()["base"], first["base"])
-    mcmc.post_warmup_state = mcmc.last_state
-    mcmc.run(mcmc.post_warmup_state.rng_key, *data)
-    long = MCMC(kernel(), num_warmup=4, num_samples=8, progress_bar=False)
-    long.run(random.key(6), *data)
-    for site, value in long.get_samples().items():
-        joined = np.concatenate([first[site], mcmc.get_samples()[site]])
-        np.testing.assert_array_equal(joined, value, err_msg=site)
+    again = pickle.loads(pickle.dumps(mcmc))
+    np.testing.assert_array_equal(again.get_samples()["base"], mcmc.get_samples()["base"])
+    assert_resumed_run_is_the_long_one(again, kernel, *data, **sizes)
 
 
 def test_symbols_are_a_dimension():
@@ -392,16 +360,14 @@ def test_bad_data():
 
     with pytest.raises(TypeError, match=r"mcmc\.run\(key, symbols, distances\)"):
         run(WORDS)
-    with pytest.raises(ValueError, match="row 3 has the symbol 2, which has probability 0"):
-        run(np.array([0, 1, 0, 2, 1]), ONE)
-    with pytest.raises(ValueError, match="row 1 has the symbol 7"):
-        run(np.array([0, 7, 0, 0, 1]), ONE)
-    with pytest.raises(ValueError, match="symbols must be integers"):
-        run(np.ones(5), ONE)
-    with pytest.raises(ValueError, match="there are no points"):
-        run(np.zeros(0, int), np.zeros((0, 0)))
-    with pytest.raises(ValueError, match="there are 5 points"):
-        run(WORDS, ONE[:3])
+    assert_refused(
+        run,
+        ("row 3 has the symbol 2, which has probability 0", np.array([0, 1, 0, 2, 1]), ONE),
+        ("row 1 has the symbol 7", np.array([0, 7, 0, 0, 1]), ONE),
+        ("symbols must be integers", np.ones(5), ONE),
+        ("there are no points", np.zeros(0, int), np.zeros((0, 0))),
+        ("there are 5 points", WORDS, ONE[:3]),
+    )
     forward = r"row 1 has another one; for such .* DDCRPGibbs\(Atom\(probs\), …\)"
     with pytest.raises(ValueError, match=forward):
         run(WORDS, np.where(np.arange(5)[:, None] == 1, np.abs(LAG), ONE))
@@ -414,13 +380,12 @@ def test_bad_data():
         SparseDistances(np.full((5, 1), 4), np.full((5, 1), np.inf)),
     ):
         kernel._check((WORDS, distances), {})
-    bad_links = r"not forward: that of row 3"
-    with pytest.raises(ValueError, match=bad_links):
-        run(WORDS, ONE, given={"links": jnp.array([0, 1, 0, 1, 1])})
-    with pytest.raises(ValueError, match="not forward: that of row 0"):
-        run(WORDS, ONE, given={"links": jnp.array([2, 1, 2, 3, 1])})
-    with pytest.raises(ValueError, match="a point for each of the 5"):
-        run(WORDS, ONE, given={"links": jnp.array([0, 1, 2, 5, 1])})
+    assert_refused(
+        lambda links: run(WORDS, ONE, given={"links": jnp.array(links)}),
+        ("not forward: that of row 3", [0, 1, 0, 1, 1]),
+        ("not forward: that of row 0", [2, 1, 2, 3, 1]),
+        ("a point for each of the 5", [0, 1, 2, 5, 1]),
+    )
 
 
 def test_bad_starts():
@@ -528,14 +493,13 @@ def test_slopes_of_the_evidence():
 
 
 def test_bad_input_of_the_evidence():
-    with pytest.raises(ValueError, match="must be sequential"):
-        log_language_evidence(WORDS, np.abs(LAG), PROBS, 1.0, identity_decay())
-    with pytest.raises(ValueError, match="row 0 has the symbol 2"):
-        log_language_evidence(THREE, ONE, PROBS, 1.0, identity_decay())
-    with pytest.raises(ValueError, match="alpha must be a positive number"):
-        log_language_evidence(WORDS, ONE, PROBS, 0.0, identity_decay())
-    with pytest.raises(ValueError, match="give the number"):
-        log_language_evidence(WORDS, ONE, PROBS, 1.0, window_decay(LOG_NORMAL))
+    assert_refused(
+        log_language_evidence,
+        ("must be sequential", WORDS, np.abs(LAG), PROBS, 1.0, identity_decay()),
+        ("row 0 has the symbol 2", THREE, ONE, PROBS, 1.0, identity_decay()),
+        ("alpha must be a positive number", WORDS, ONE, PROBS, 0.0, identity_decay()),
+        ("give the number", WORDS, ONE, PROBS, 1.0, window_decay(LOG_NORMAL)),
+    )
 
 
 # -- Bayes factors --------------------------------------------------------------------------------
@@ -671,16 +635,14 @@ def test_bad_input_of_bayes_factors():
         log_bayes_factor(links, ONE, 1.0, exponential_decay(1.0), drawn_decay=decay)
     with pytest.raises(ValueError, match="draw 0 has a link to which drawn_decay gives no"):
         log_bayes_factor(far, ONE, 1.0, decay, drawn_decay=decay)
-    with pytest.raises(ValueError, match="4 draws or more"):
-        log_bayes_factor(links[:3], ONE, 1.0, decay)
-    with pytest.raises(ValueError, match="links must be from 0 to 4"):
-        log_bayes_factor(links + 4, ONE, 1.0, decay)
-    with pytest.raises(ValueError, match="one for each draw"):
-        log_bayes_factor(links, ONE, np.ones(5), decay)
-    with pytest.raises(ValueError, match="alpha must be positive"):
-        log_bayes_factor(links, ONE, 0.0, decay)
-    with pytest.raises(ValueError, match="there are 5 points"):
-        log_bayes_factor(links, ONE[:4, :4], 1.0, decay)
+    assert_refused(
+        log_bayes_factor,
+        ("4 draws or more", links[:3], ONE, 1.0, decay),
+        ("links must be from 0 to 4", links + 4, ONE, 1.0, decay),
+        ("one for each draw", links, ONE, np.ones(5), decay),
+        ("alpha must be positive", links, ONE, 0.0, decay),
+        ("there are 5 points", links, ONE[:4, :4], 1.0, decay),
+    )
     with pytest.raises(ValueError, match="exponent of a decay"):
         decay.power(-1.0)
     with pytest.warns(UserWarning, match="worth 0 of equal weight"):

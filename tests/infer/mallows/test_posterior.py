@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
+from helpers.kernel_tests import run_chains
 from numpyro.diagnostics import effective_sample_size
-from numpyro.infer import MCMC
 from scipy import integrate, stats
 from scipy.special import betaln
 
@@ -24,15 +24,8 @@ DRAWS_OF_ONE = 20_000
 def test_real_ballots_by_quadrature():
     """APA 1980, one population, θ_j ~ Exponential(0.1): known by enumeration and quadrature."""
     kernel = SliceGibbs(num_components=1, concentration_prior=dist.Exponential(0.1), init="random")
-    mcmc = MCMC(
-        kernel,
-        num_warmup=1000,
-        num_samples=2000,
-        num_chains=4,
-        chain_method="vectorized",
-        progress_bar=False,
-    )
-    mcmc.run(jax.random.key(0), load_dataset("apa1980"))
+    sizes = {"num_warmup": 1000, "num_samples": 2000, "num_chains": 4}
+    mcmc = run_chains(kernel, load_dataset("apa1980"), seed=0, **sizes)
     samples = mcmc.get_samples(group_by_chain=True)
     theta = np.asarray(samples["concentration"], np.float64)[:, :, 0]
     first = np.all(np.asarray(samples["center"])[:, :, 0] == [0, 1, 4, 3, 2], axis=-1)

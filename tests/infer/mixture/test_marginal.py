@@ -27,12 +27,7 @@ from numpyro_rankings.infer.mixture import trajectory as trajectories
 from numpyro_rankings.infer.mixture.label_free import Effort, between, choose_large_clusters
 from numpyro_rankings.infer.mixture.labels import canonical_order
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
-from numpyro_rankings.infer.mixture.steps import (
-    Block,
-    choose_block,
-    propose_shares,
-    step_in_block,
-)
+from numpyro_rankings.infer.mixture.steps import Block, choose_block, propose_shares, step_in_block
 from numpyro_rankings.infer.mixture.target import (
     DrawnKind,
     Kind,
@@ -43,10 +38,7 @@ from numpyro_rankings.infer.mixture.target import (
     StepDraw,
     Target,
 )
-from numpyro_rankings.infer.mixture.trajectory import (
-    move_along_trajectories,
-    move_along_trajectory,
-)
+from numpyro_rankings.infer.mixture.trajectory import move_along_trajectories, move_along_trajectory
 from numpyro_rankings.infer.plackett_luce.data import as_data
 from numpyro_rankings.infer.plackett_luce.fitted_splits import (
     Around,
@@ -679,6 +671,14 @@ class FlatClusters:
         )
 
 
+def flat_target(log_shares, lowest, partition):
+    """All clusters are large, and one row has all 2,000 rankings."""
+    every, inside, counts = jnp.ones(len(log_shares), bool), jnp.ones(50, bool), jnp.array([2000.0])
+    slots = jnp.arange(len(log_shares))
+    of_clusters = every, slots, every, ~every, log_shares, math.log(lowest), inside, counts
+    return Target(LargeClusters(0, *of_clusters), partition, FlatClusters(), jnp.zeros(1))
+
+
 def test_shares_along_trajectories_keep_their_prior():
     """Which shares vary, and how far, depends on nominal shares drawn at the start."""
     size, lowest, law = 20_000, 0.01, stats.beta(1.0, 1.0)
@@ -688,11 +688,7 @@ def test_shares_along_trajectories_keep_their_prior():
 
     def move(share, key):
         log_shares = jnp.log(jnp.stack([share, 1.0 - share]))
-        both, inside, counts = jnp.ones(2, bool), jnp.ones(50, bool), jnp.array([2000.0])
-        large = LargeClusters(
-            0, both, jnp.arange(2), both, ~both, log_shares, math.log(lowest), inside, counts
-        )
-        target = Target(large, partition, FlatClusters(), jnp.zeros(1))
+        target = flat_target(log_shares, lowest, partition)
         now = Mixture(jnp.zeros((2, 1)), jnp.zeros(2), log_shares, jnp.ones((2, 1)), jnp.ones(1))
         return jnp.exp(move_along_trajectories(key, target, now).log_shares[0])
 
@@ -710,19 +706,7 @@ def test_shares_of_some_of_the_clusters_keep_their_prior(most_moving):
     first, others = np.split(shares[np.all(shares > lowest, axis=1)][:36_000], 2)
 
     def move(shares, key):
-        everyone, counts = jnp.ones(4, bool), jnp.array([2000.0])
-        large = LargeClusters(
-            0,
-            everyone,
-            jnp.arange(4),
-            everyone,
-            ~everyone,
-            jnp.log(shares),
-            math.log(lowest),
-            jnp.ones(50, bool),
-            counts,
-        )
-        target = Target(large, partition, FlatClusters(), jnp.zeros(1))
+        target = flat_target(jnp.log(shares), lowest, partition)
         table = jnp.ones((4, 1))
         now = Mixture(jnp.zeros((4, 1)), jnp.zeros(4), jnp.log(shares), table, jnp.ones(1))
         moved = move_along_trajectories(key, target, now, most_moving)

@@ -10,11 +10,7 @@ from scipy.special import gammaln, logsumexp
 
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
 
-CASES = {
-    "Dirichlet process": (None, 0.0),
-    "Pitman-Yor": (None, 0.3),
-    "finite": (6, None),
-}
+CASES = {"Dirichlet process": (None, 0.0), "Pitman-Yor": (None, 0.3), "finite": (6, None)}
 SIZES = {
     "large": [100_000, 3, 0, 41_234, 1],
     "many": [1] * 40 + [0] * 3,

@@ -15,6 +15,13 @@ from helpers.chains import sampled
 from helpers.densities import log_density_at
 from helpers.enumeration import discrepancies, partitions
 from helpers.exact_partitions import log_marginals, log_restaurant
+from helpers.kernel_tests import (
+    assert_chain_methods_agree,
+    assert_log_joint_is_the_density,
+    assert_resumed_run_is_the_long_one,
+    each_of,
+    run_chains,
+)
 from helpers.partition_kernels import (
     ATOM,
     GAMMA,
@@ -26,6 +33,7 @@ from helpers.partition_kernels import (
     WEIGHTS,
     WISHART,
 )
+from helpers.refusals import assert_refused
 from jax import random
 from numpyro.infer import MCMC, NUTS, Gibbs
 from scipy.special import gammaln
@@ -33,11 +41,7 @@ from scipy.stats import binom, multivariate_normal
 
 import numpyro_rankings.distributions as rd
 from numpyro_rankings import log_predictive_of_points
-from numpyro_rankings.components import (
-    Family,
-    GaussianMean,
-    NormalInverseWishart,
-)
+from numpyro_rankings.components import Family, GaussianMean, NormalInverseWishart
 from numpyro_rankings.components.points import as_points
 from numpyro_rankings.infer import CollapsedGibbs, Cycle, PermutationGibbs, SplitMerge
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
@@ -51,14 +55,7 @@ from numpyro_rankings.infer.partition.segments import (
     draw_exactly,
 )
 
-QUICK = ("collapsed",)
-
-
-def each_kernel(names=None):
-    marks = {name: [] if name in QUICK else [pytest.mark.slow] for name in names or KERNELS}
-    return pytest.mark.parametrize("name", [pytest.param(n, marks=m) for n, m in marks.items()])
-
-
+each_kernel = each_of(KERNELS, quick=("collapsed",))
 # the start of the quick one is tested in test_starts, and takes as long to compile as a sweep
 STARTS = {"collapsed": [0, 0, 0, 1, 2]}
 
@@ -101,7 +98,7 @@ def codes(labels):
     return np.asarray(labels, int) @ (5 ** np.arange(5))
 
 
-@each_kernel()
+@each_kernel
 def test_posterior_by_enumeration(name):
     samples = fitted(name).get_samples(group_by_chain=True)
     table = np.array([codes(labels) for labels in partitions(5)])
@@ -116,22 +113,16 @@ def test_posterior_by_enumeration(name):
     assert np.any(overflow) == (fitted(name).sampler.num_slots < 5)
 
 
-@each_kernel()
+@each_kernel
 def test_log_joint_is_the_density_of_the_model(name):
     mcmc, data = fitted(name), KERNELS[name][1]
+    assert_log_joint_is_the_density(mcmc, data)
     samples = mcmc.get_samples()
-    potential = mcmc.get_extra_fields()["potential_energy"]
-    np.testing.assert_allclose(samples["log_joint"], -potential, rtol=1e-6)
     labels = np.asarray(samples["assignments"], int)
     assert bool(rd.constraints.canonical_labels(labels[::100]).all())
     np.testing.assert_array_equal(samples["num_clusters"], labels.max(1) + 1)
     accept = np.asarray(mcmc.get_extra_fields()["accept_prob"])
     assert np.all((accept >= 0) & (accept <= 1 + 1e-6))
-    log_density = log_density_at(mcmc.sampler.model, data)
-    for draw in np.linspace(0, len(potential) - 1, 4, dtype=int):
-        z = {site: value[draw] for site, value in samples.items()}
-        expected = log_density(z)
-        assert float(z["log_joint"]) == pytest.approx(float(expected), rel=1e-5, abs=1e-4)
     again = pickle.loads(pickle.dumps(mcmc))
     np.testing.assert_array_equal(again.get_samples()["alpha"], samples["alpha"])
 
@@ -351,37 +342,18 @@ def test_blocks_of_draws_are_one_at_a_time(monkeypatch):
 @pytest.mark.slow
 def test_chain_methods_and_resume():
     """Cycle with adaptation: warm-up, run and resume are one stream, however chains are run."""
-    data, runs = LINE, []
 
     def kernel():
         return Cycle([PermutationGibbs(GAUSS, GAMMA, beam=2), SplitMerge(GAUSS, GAMMA)])
 
-    for method in ("sequential", "vectorized"):
-        mcmc = MCMC(
-            kernel(),
-            num_warmup=5,
-            num_samples=10,
-            num_chains=2,
-            chain_method=method,
-            jit_model_args=method == "vectorized",
-            progress_bar=False,
-        )
-        mcmc.run(random.key(5), data)
-        runs.append(mcmc.get_samples())
-    for site, value in runs[0].items():
-        np.testing.assert_allclose(runs[1][site][:5], value[:5], rtol=1e-4)
-    mcmc = MCMC(kernel(), num_warmup=5, num_samples=5, progress_bar=False)
-    mcmc.warmup(random.key(6), data)
-    mcmc.run(mcmc.post_warmup_state.rng_key, data)
-    first = mcmc.get_samples()
+    methods, sizes = ("sequential", "vectorized"), {"num_warmup": 5, "num_samples": 10}
+    assert_chain_methods_agree(kernel, LINE, methods=methods, num_same=5, **sizes)
+    sizes = {"num_warmup": 5, "num_samples": 5}
+    mcmc = MCMC(kernel(), progress_bar=False, **sizes)
+    mcmc.warmup(random.key(6), LINE)
+    mcmc.run(mcmc.post_warmup_state.rng_key, LINE)
     assert int(mcmc.last_state.warmup_left) == 0 and int(mcmc.last_state.warmup_done) == 5
-    mcmc.post_warmup_state = mcmc.last_state
-    mcmc.run(mcmc.post_warmup_state.rng_key, data)
-    long = MCMC(kernel(), num_warmup=5, num_samples=10, progress_bar=False)
-    long.run(random.key(6), data)
-    for site, value in long.get_samples().items():
-        joined = np.concatenate([first[site], mcmc.get_samples()[site]])
-        np.testing.assert_array_equal(joined, value, err_msg=site)
+    assert_resumed_run_is_the_long_one(mcmc, kernel, LINE, **sizes)
 
 
 KEYS = random.split(random.key(0), 20)
@@ -568,13 +540,8 @@ class Parity(Family):
 @pytest.mark.slow
 def test_what_is_impossible():
     """A family of whose marginals some are 0: draws are possible; such a start is refused."""
-    mcmc = MCMC(
-        Cycle([CollapsedGibbs(Parity()), SplitMerge(Parity()), PermutationGibbs(Parity())]),
-        num_warmup=10,
-        num_samples=200,
-        progress_bar=False,
-    )
-    mcmc.run(random.key(0), np.arange(5))
+    kernel = Cycle([CollapsedGibbs(Parity()), SplitMerge(Parity()), PermutationGibbs(Parity())])
+    mcmc = run_chains(kernel, np.arange(5), seed=0, num_warmup=10, num_samples=200)
     samples = mcmc.get_samples()
     assert np.isfinite(samples["log_joint"]).all()
     assert len(np.unique(samples["num_clusters"])) > 1
@@ -610,32 +577,29 @@ def test_bad_data():
     def run(kernel, *args, num_warmup=0, given=None):
         kernel.init(random.key(0), num_warmup, given, args, {})
 
-    with pytest.raises(ValueError, match="points must be numbers in an array"):
-        run(CollapsedGibbs(GAUSS), LINE[:, 0])
-    with pytest.raises(ValueError, match="row 2 of the points"):
-        run(SplitMerge(GAUSS), np.where(np.arange(5)[:, None] == 2, np.nan, LINE))
-    with pytest.raises(ValueError, match="there are no points"):
-        run(CollapsedGibbs(GAUSS), LINE[:0])
-    with pytest.raises(TypeError, match="needs the data"):
-        run(CollapsedGibbs(GAUSS))
-    with pytest.raises(TypeError, match="the data and nothing else"):
-        run(CollapsedGibbs(GAUSS), LINE, np.zeros((5, 5)))
-    with pytest.raises(ValueError, match="must have coordinates"):
-        run(CollapsedGibbs(GAUSS), np.zeros((3, 0)))
-    with pytest.raises(ValueError, match="at least one word"):
-        run(CollapsedGibbs(TEXT), np.zeros((3, 0)))
-    with pytest.raises(ValueError, match="max_clusters=5, not 3"):
-        run(CollapsedGibbs(GAUSS, max_clusters=3, init="singletons"), LINE)
-    with pytest.raises(ValueError, match="num_warmup must not be 0"):
-        run(PermutationGibbs(GAUSS, ordering="projection"), LINE)
-    with pytest.raises(ValueError, match="labels below max_clusters = 3"):
-        labels = jnp.array([0, 1, 2, 3, 3])
-        run(CollapsedGibbs(GAUSS, max_clusters=3), LINE, given={"assignments": labels})
-    with pytest.raises(ValueError, match="one label for each of the 5 points"):
-        run(CollapsedGibbs(GAUSS), LINE, given={"assignments": jnp.zeros(4, int)})
-    with pytest.raises(ValueError, match=r"of shape \(5,\), got \(2, 5\)"):
-        run(CollapsedGibbs(GAUSS), LINE, given={"assignments": jnp.zeros((2, 5), int)})
-    with pytest.raises(TypeError, match=r"to_numpy\(\) instead of a DataFrame"):
-        run(CollapsedGibbs(GAUSS), pd.DataFrame(LINE))
-    with pytest.raises(ValueError, match="a dictionary by site"):
-        run(CollapsedGibbs(GAUSS), LINE, given=jnp.zeros(5, int))
+    alone = CollapsedGibbs(GAUSS)
+    few = CollapsedGibbs(GAUSS, max_clusters=3)
+    assert_refused(
+        run,
+        ("points must be numbers in an array", alone, LINE[:, 0]),
+        ("row 2 of the points", SplitMerge(GAUSS), np.where(np.eye(5)[2][:, None], np.nan, LINE)),
+        ("there are no points", alone, LINE[:0]),
+        ("must have coordinates", alone, np.zeros((3, 0))),
+        ("at least one word", CollapsedGibbs(TEXT), np.zeros((3, 0))),
+        ("max_clusters=5, not 3", CollapsedGibbs(GAUSS, max_clusters=3, init="singletons"), LINE),
+        ("num_warmup must not be 0", PermutationGibbs(GAUSS, ordering="projection"), LINE),
+    )
+    assert_refused(
+        run,
+        ("needs the data", alone),
+        ("the data and nothing else", alone, LINE, np.zeros((5, 5))),
+        (r"to_numpy\(\) instead of a DataFrame", alone, pd.DataFrame(LINE)),
+        error=TypeError,
+    )
+    assert_refused(
+        lambda kernel, given: run(kernel, LINE, given=given),
+        ("labels below max_clusters = 3", few, {"assignments": jnp.array([0, 1, 2, 3, 3])}),
+        ("one label for each of the 5 points", alone, {"assignments": jnp.zeros(4, int)}),
+        (r"of shape \(5,\), got \(2, 5\)", alone, {"assignments": jnp.zeros((2, 5), int)}),
+        ("a dictionary by site", alone, jnp.zeros(5, int)),
+    )

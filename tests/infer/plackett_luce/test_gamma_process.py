@@ -8,6 +8,7 @@ import numpyro.distributions as dist
 import pytest
 from helpers.densities import log_density_at
 from helpers.enumeration import discrepancies
+from helpers.kernel_tests import run_chains
 from helpers.lists import log_prob_twin, simplex
 from jax import random
 from numpyro.infer import MCMC, NUTS, Gibbs
@@ -338,15 +339,7 @@ def test_flat_prior():
     means = []
     for prior in (flat, dist.Gamma(1e-4, 1e-4)):
         kernel = GammaProcessPlackettLuceGibbs(prior)
-        mcmc = MCMC(
-            kernel,
-            num_warmup=100,
-            num_samples=400,
-            num_chains=50,
-            chain_method="vectorized",
-            progress_bar=False,
-        )
-        mcmc.run(random.key(0), rankings)
+        mcmc = run_chains(kernel, rankings, seed=0, num_warmup=100, num_samples=400, num_chains=50)
         samples = mcmc.get_samples(group_by_chain=True)
         means.append(np.log(np.asarray(samples["alpha"])).mean(1))
     error = np.hypot(*(x.std() / 50**0.5 for x in means))

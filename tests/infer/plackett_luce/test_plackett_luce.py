@@ -18,6 +18,7 @@ from helpers.enumeration import (
     partitions,
 )
 from helpers.lists import assert_frequencies, log_prob_twin, simplex, top_lists
+from helpers.refusals import assert_refused
 from jax import random
 from numpyro.infer import MCMC, NUTS, SVI, Gibbs, Trace_ELBO
 from numpyro.infer.autoguide import AutoNormal
@@ -615,14 +616,15 @@ def test_bad_data():
         kernel.init(random.key(0), 0, None, args, {})
 
     rankings = Rankings.from_orderings(MIXED, num_items=3)
-    with pytest.raises(ValueError, match="each of the 3 items"):
-        run(PlackettLuceGibbs(shape=[1.0, 2.0]), rankings)
-    with pytest.raises(TypeError, match="needs a Rankings"):
-        run(PlackettLuceGibbs(), np.zeros((3, 4), np.int32))
+    assert_refused(
+        run,
+        ("each of the 3 items", PlackettLuceGibbs(shape=[1.0, 2.0]), rankings),
+        ("is a block of", PlackettLuceGibbs(model=lambda rankings: None), rankings),
+    )
     with pytest.raises(ValueError, match="at least 2 items"):
         run(PlackettLuceGibbs(), Rankings.from_orderings([[0]], num_items=1))
-    with pytest.raises(ValueError, match="is a block of"):
-        run(PlackettLuceGibbs(model=lambda rankings: None), rankings)
+    with pytest.raises(TypeError, match="needs a Rankings"):
+        run(PlackettLuceGibbs(), np.zeros((3, 4), np.int32))
 
     for params, message in (
         ({"weights": np.array([np.nan, 1.0, 1.0])}, "must be non-negative, finite numbers"),

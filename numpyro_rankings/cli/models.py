@@ -1,0 +1,355 @@
+"""The models of the command ``fit``: their options, what they take, and their kernels."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from numpyro_rankings.cli.arguments import (
+    MAX_CLUSTERS,
+    MOST_CLUSTERS,
+    Scale,
+    UserError,
+    as_prior,
+    count,
+    option,
+    positive,
+    scale,
+)
+from numpyro_rankings.words.commands import DEFAULT_MODEL
+
+if TYPE_CHECKING:
+    from numpyro_rankings.families import RankingFamily
+    from numpyro_rankings.infer.base import GibbsKernel
+    from numpyro_rankings.rankings import Rankings
+
+PROCESS = 0  # how the parser returns "dp" of --components
+
+
+class FitModel(ABC):
+    """One model of ``fit``; a new one is added to ``MODELS``.
+
+    - **name** - as ``--model`` has it, and **about**, what it is.
+    - **defaults** - the options that not every model has, and the default of each.
+    - **takes_flat_alpha** - whether ``--alpha flat`` is a prior of it.
+    """
+
+    name: str
+    about: str
+    defaults: ClassVar[Mapping[str, Any]]
+    takes_flat_alpha = False
+
+    @property
+    @abstractmethod
+    def family(self) -> "RankingFamily":
+        """The likelihood of its rankings."""
+
+    @abstractmethod
+    def kernel(self, options: "ModelOptions") -> "GibbsKernel":
+        """Return the kernel that fits it."""
+
+    @abstractmethod
+    def in_words(self, options: "ModelOptions") -> str:
+        """Return what it is, for the last section of the report."""
+
+    def is_mixture(self, options: "ModelOptions") -> bool:
+        """Whether there can be several groups."""
+        return options.components != 1
+
+    def check_options(self, options: "ModelOptions") -> None:  # noqa: B027, most have none
+        """Refuse options that do not go together."""
+
+    def check_rankings(  # noqa: B027, most take all
+        self, name: str, options: "ModelOptions", rankings: "Rankings"
+    ) -> None:
+        """Refuse rankings that the options do not go with.
+
+        :param name: of the file.
+        """
+
+    def searches(self, kernel: "GibbsKernel", rankings: "Rankings") -> bool:
+        """Whether it takes long to find where the chains start."""
+        return False
+
+
+class _Mallows(FitModel):
+    name = "mallows"
+    about = "consensus orders (generalized Mallows)"
+    defaults: ClassVar = {
+        "components": None,
+        "alpha": 1.0,
+        "nu": (1.0,),
+        "r": (1.0,),
+        "sampler": "slice",
+        "approximate": False,
+        "assignment": None,
+        "init": None,
+        "max_clusters": MAX_CLUSTERS,
+    }
+
+    @property
+    def family(self) -> "RankingFamily":
+        from numpyro_rankings.families import MALLOWS
+
+        return MALLOWS
+
+    def kernel(self, options: "ModelOptions") -> "GibbsKernel":
+        from numpyro_rankings.infer import BetaGibbs, SliceGibbs
+
+        settings: dict[str, Any] = {
+            "alpha": as_prior(options.alpha),
+            "max_clusters": options.max_clusters,
+            "nu": _by_stage(options.nu),
+            "r": _by_stage(options.r),
+            "num_components": options.components,
+            "init": options.init,
+        }
+        if options.sampler == "beta":
+            return BetaGibbs(**settings, exact=not options.approximate)
+        return SliceGibbs(**settings, assignment=options.assignment or "parallel")
+
+    def in_words(self, options: "ModelOptions") -> str:
+        return f"generalized Mallows model of top-t rankings, {mixture_in_words(options)}"
+
+    def check_options(self, options: "ModelOptions") -> None:
+        if options.approximate and options.sampler != "beta":
+            raise UserError("--approximate goes with --sampler beta; the slice sampler is exact")
+        if options.assignment is not None and options.sampler == "beta":
+            raise UserError(
+                "--assignment goes with --sampler slice; the beta sampler is sequential"
+            )
+        if options.init == "search" and (options.components or 1) == 1:
+            raise UserError("--init search goes with --components K, where K is 2 or more")
+
+    def check_rankings(self, name: str, options: "ModelOptions", rankings: "Rankings") -> None:
+        from numpyro_rankings.rankings import num_stages
+
+        stages = num_stages(rankings)
+        for flag, numbers in (("--nu", options.nu), ("--r", options.r)):
+            if len(numbers) not in (1, stages):
+                raise UserError(
+                    f"{flag} has {len(numbers)} numbers, but {name} has {stages} stages (one for "
+                    "each place of the longest list, but none for the last of all items): give "
+                    "one number, or one for each stage"
+                )
+
+    def searches(self, kernel: Any, rankings: "Rankings") -> bool:
+        return kernel.search_iterations(rankings) > 0
+
+
+class _PlackettLuce(FitModel):
+    name = "plackett-luce"
+    about = "weights of the items"
+    defaults: ClassVar = {"components": 1, "alpha": 1.0, "shape": 1.0}
+
+    @property
+    def family(self) -> "RankingFamily":
+        from numpyro_rankings.families import PLACKETT_LUCE
+
+        return PLACKETT_LUCE
+
+    def kernel(self, options: "ModelOptions") -> "GibbsKernel":
+        from numpyro_rankings.infer import PlackettLuceGibbs
+
+        assert options.components is not None
+        return PlackettLuceGibbs(
+            shape=options.shape,
+            num_components=options.components,
+            alpha=as_prior(options.alpha),
+        )
+
+    def in_words(self, options: "ModelOptions") -> str:
+        return f"Plackett–Luce model, {mixture_in_words(options)}"
+
+    def check_options(self, options: "ModelOptions") -> None:
+        if options.components is None:
+            raise UserError("--components dp goes with mallows; see --model dp-plackett-luce")
+
+
+class _GammaProcess(FitModel):
+    name = "gamma-process"
+    about = "Plackett–Luce for an unlimited pool of items, of which FILE lists some"
+    defaults: ClassVar = {"alpha": ("gamma", 1.0, 0.1), "sigma": 0.0}
+    takes_flat_alpha = True
+
+    @property
+    def family(self) -> "RankingFamily":
+        from numpyro_rankings.families import ITEM_POOL
+
+        return ITEM_POOL
+
+    def kernel(self, options: "ModelOptions") -> "GibbsKernel":
+        from numpyro_rankings.infer import GammaProcessPlackettLuceGibbs
+
+        alpha = as_prior(options.alpha)
+        return GammaProcessPlackettLuceGibbs(alpha=alpha, sigma=options.sigma or 0.0)
+
+    def in_words(self, options: "ModelOptions") -> str:
+        sigma = options.sigma
+        process = f"generalised gamma process, σ = {sigma:g}" if sigma else "gamma process"
+        return f"Plackett–Luce model of an unlimited pool of items, {process}"
+
+    def is_mixture(self, options: "ModelOptions") -> bool:
+        return False
+
+
+class _DPPlackettLuce(_GammaProcess):
+    name = "dp-plackett-luce"
+    about = "a Dirichlet process mixture of gamma-process models"
+    defaults: ClassVar = {
+        "alpha": ("gamma", 1.0, 0.1),
+        "phi": ("gamma", 1.0, 0.01),
+        "gamma": ("gamma", 1.0, 1.0),
+        "max_clusters": MAX_CLUSTERS,
+    }
+
+    def kernel(self, options: "ModelOptions") -> "GibbsKernel":
+        from numpyro_rankings.infer import DPPlackettLuceGibbs
+
+        assert options.max_clusters is not None
+        return DPPlackettLuceGibbs(
+            alpha=as_prior(options.alpha),
+            phi=as_prior(options.phi),
+            gamma=as_prior(options.gamma),
+            max_clusters=options.max_clusters,
+        )
+
+    def in_words(self, options: "ModelOptions") -> str:
+        return "Dirichlet process mixture of Plackett–Luce models of an unlimited pool of items"
+
+    def is_mixture(self, options: "ModelOptions") -> bool:
+        return True
+
+
+MODELS: dict[str, FitModel] = {
+    model.name: model for model in (_Mallows(), _PlackettLuce(), _GammaProcess(), _DPPlackettLuce())
+}
+
+
+def models_with(name: str) -> list[str]:
+    """Return the names of the models that have an option, by its name without dashes."""
+    return [model.name for model in MODELS.values() if name in model.defaults]
+
+
+def mixture_in_words(options: "ModelOptions") -> str:
+    """Return what the number of components makes of a model."""
+    words = {None: "Dirichlet process mixture", 1: "single population"}
+    return words.get(options.components, f"{options.components}-component mixture")
+
+
+def _by_stage(numbers: Sequence[float]) -> Any:
+    import jax.numpy as jnp
+
+    return numbers[0] if len(numbers) == 1 else jnp.array(numbers)
+
+
+def _positive_list(name: str, text: str) -> tuple[float, ...]:
+    return tuple(positive(name, part) for part in text.split(","))
+
+
+def _parse_sigma(text: str) -> float:
+    # Imported only when the option is given, because this loads JAX.
+    from numpyro_rankings.infer.plackett_luce.gamma_process import LEAST_SIGMA
+
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not (number == 0 or LEAST_SIGMA <= number < 1):
+        raise UserError(
+            f"--sigma must be 0, or a number from {LEAST_SIGMA} to less than 1, got {text!r}"
+        )
+    return number
+
+
+def _parse_components(text: str) -> int:
+    return PROCESS if text.lower() == "dp" else count(1, MOST_CLUSTERS)("--components", text)
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """The model of rankings and its sampler; what it does not have is None, or false.
+
+    Of a Dirichlet process, the number of components is None.
+    """
+
+    model: str = option(
+        "; ".join(f"{model.name}: {model.about}" for model in MODELS.values())
+        + f" (default: {DEFAULT_MODEL})",
+        choices=MODELS,
+        default=DEFAULT_MODEL,
+        group="model",
+    )
+    components: int | None = option(
+        "mallows, plackett-luce: dp for a Dirichlet process, which infers the number of clusters, "
+        "or the number K of components, 1 for a single population (default: dp for mallows, 1 "
+        "for plackett-luce; for a Dirichlet process of Plackett–Luce models, use --model "
+        "dp-plackett-luce)",
+        "dp|K",
+        type=_parse_components,
+    )
+    alpha: Scale = option(
+        "mallows, plackett-luce: concentration of the prior of the partition, larger for more "
+        "clusters. gamma-process, dp-plackett-luce: concentration of the pool, larger for more "
+        'items. A number, or a prior "gamma(shape,rate)" to learn it; for the pool also flat, the '
+        "prior 1/x (default: 1; for the pool gamma(1,0.1))",
+        "A",
+        scale,
+    )
+    nu: tuple[float, ...] = option(
+        "mallows: weight of the prior of θ, as a number of rankings; one number, or one for each "
+        "stage, separated by commas (default: 1)",
+        "NU",
+        _positive_list,
+    )
+    r: tuple[float, ...] = option(
+        "mallows: prior of θ, given as the mean number of better items that a choice skips; one "
+        "number, or one for each stage (default: 1)",
+        "R",
+        _positive_list,
+    )
+    shape: float | None = option(
+        "plackett-luce: the prior of the weights is Dirichlet(A) (default: 1)", "A", positive
+    )
+    sigma: float | None = option(
+        "gamma-process: index of the generalised gamma process, from 0 to less than 1 (default: 0)",
+        "S",
+        type=_parse_sigma,
+    )
+    phi: Scale | None = option(
+        "dp-plackett-luce: similarity of the clusters; given like --alpha, but flat makes the "
+        "posterior improper (default: gamma(1,0.01))",
+        "F",
+        scale,
+    )
+    gamma: Scale | None = option(
+        "dp-plackett-luce: concentration of the Dirichlet process, larger for more clusters; "
+        "given like --alpha, but flat makes the posterior improper (default: gamma(1,1))",
+        "G",
+        scale,
+    )
+    sampler: str | None = option(
+        "mallows: the sampler (default: slice)", choices=["slice", "beta"], group="sampler"
+    )
+    approximate: bool | None = option(
+        "with --sampler beta: use the paper's approximation of the label probabilities",
+        action="store_true",
+    )
+    assignment: str | None = option(
+        "with --sampler slice: update all labels at once, or one by one (default: parallel)",
+        choices=["parallel", "sequential"],
+    )
+    init: str | None = option(
+        "mallows: where the chains start. search: near a good mode with K components; nearest: at "
+        "clusters around 20 random rankings; random: anywhere (default: search with --components "
+        "K, unless there are too many items for it; otherwise nearest)",
+        choices=["search", "nearest", "random"],
+    )
+    max_clusters: int | None = option(
+        "largest number of clusters of the Dirichlet process, including those that a sweep "
+        "proposes and does not keep, which can be several times as many (default: "
+        f"{MAX_CLUSTERS})",
+        "C",
+        count(1, MOST_CLUSTERS),
+    )

@@ -1,0 +1,58 @@
+"""Base class of the kernels whose data are rankings and nothing else."""
+
+from typing import Any
+
+import numpyro.distributions as dist
+from jax import Array
+
+from numpyro_rankings.infer.base import GibbsKernel, find_rankings
+from numpyro_rankings.infer.checks import check_only_rankings
+from numpyro_rankings.infer.priors import draw_start
+from numpyro_rankings.rankings import Rankings
+
+
+class RankingKernel(GibbsKernel):
+    """Base of the kernels whose data are rankings and nothing else.
+
+    A subclass defines ``_read(z, args, kwargs)``, the state and the inputs of a sweep: a mixture
+    with its ``partition``, and inputs with ``log_judges``.
+    """
+
+    _alpha: float | dist.Distribution
+
+    @property
+    def can_split_rankings(self) -> bool:
+        return not self._is_block
+
+    @property
+    def can_pad_rankings(self) -> bool:
+        return not self._is_block
+
+    def _scale_arguments(self) -> dict[str, Any]:
+        return {"alpha": self._alpha}
+
+    def _checked_rankings(self, args: tuple, kwargs: dict) -> Rankings:
+        """Return the rankings, after a check that the kernel does not ignore other arguments."""
+        self._check_use_as_block()
+        rankings = find_rankings(args, kwargs)
+        if not self._is_block:
+            check_only_rankings(args, kwargs)
+        return rankings
+
+    def _read(self, z: dict, args: tuple, kwargs: dict) -> Any:
+        raise NotImplementedError
+
+    def read_prior(self, z: dict, args: tuple, kwargs: dict) -> tuple[dict[str, Any], Array | None]:
+        mixture, inputs = self._read(z, args, kwargs)
+        partition = mixture.partition
+        number = partition.num_components
+        scales = {} if number is None else {"num_components": number}
+        return {"alpha": partition.alpha, **scales}, inputs.log_judges
+
+    def _start_alpha(self, key: Array, start_values: dict) -> dict[str, Array]:
+        """Return where α starts, by the name of its site; nothing if it is fixed."""
+        if "alpha" in start_values:
+            return {"alpha": start_values["alpha"]}
+        if isinstance(self._alpha, dist.Distribution):
+            return {"alpha": draw_start(key, self._alpha)}
+        return {}
