@@ -98,7 +98,7 @@ class CompareOptions:
         "mallows, plackett-luce, or both, separated by a comma (default: both)",
         "NAMES",
         type=_parse_models,
-        default=tuple(models_with("components")),
+        default=(),
         group="models",
     )
     components: tuple[int, ...] = option(
@@ -167,6 +167,8 @@ def _compare(args: argparse.Namespace, command: str) -> int:
         use_devices(1)
         rankings = read_file(args.file, table).rankings
         models = _kernels(options, rankings)
+        if not models and rankings.choice_sets is None:
+            raise UserError(f"no model of {' or '.join(options.models)} can be compared")
         if not models:
             names = [name for name, one in MODELS.items() if one.family.takes_choice_sets]
             raise UserError(f"choice sets need --models {','.join(names)}: no model is left")
@@ -183,10 +185,11 @@ def _kernels(options: CompareOptions, rankings: "Rankings") -> dict[str, Any]:
     """Return the kernels of the models that are compared, by the names of these."""
     from numpyro_rankings.report.comparison import default_models
 
+    asked = [MODELS[name].family for name in options.models or models_with("components")]
     return {
         name: kernel
         for name, kernel in default_models(rankings, options.components).items()
-        if kernel.ranking_family.name in options.models
+        if kernel.ranking_family in asked
         and not (options.no_process and kernel.num_components is None)
     }
 

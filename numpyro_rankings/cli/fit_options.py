@@ -1,7 +1,7 @@
 """The options of the command ``fit``, and which of them go together."""
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from numpyro_rankings.cli.arguments import UserError, count, note, option, take_options
@@ -53,6 +53,10 @@ def parse_options(args: argparse.Namespace) -> FitOptions:
 
 def _parse_model(args: argparse.Namespace) -> ModelOptions:
     model = MODELS[args.model]
+    if args.components == PROCESS and "components" in model.defaults and not model.takes_process:
+        names = [name for name, other in MODELS.items() if other.takes_process]
+        see = "" if model.process is None else f"; see --model {model.process}"
+        raise UserError(f"--components dp goes with {' or '.join(names)}{see}")
     options = take_options(ModelOptions, args, **_with_defaults(args))
     for name, value, degenerate in (
         ("phi", options.phi, "all clusters become alike"),
@@ -77,7 +81,7 @@ def _parse_model(args: argparse.Namespace) -> ModelOptions:
 def _with_defaults(args: argparse.Namespace) -> dict[str, Any]:
     """Return the options that not every model has; None, or refused, where it has not."""
     own, values = MODELS[args.model].defaults, {}
-    for name in {name: None for model in MODELS.values() for name in model.defaults}:
+    for name in [each.name for each in fields(ModelOptions) if each.name != "model"]:
         values[name] = getattr(args, name)
         if values[name] is None:
             values[name] = own.get(name)

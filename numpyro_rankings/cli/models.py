@@ -33,12 +33,16 @@ class FitModel(ABC):
     - **name** - as ``--model`` has it, and **about**, what it is.
     - **defaults** - the options that not every model has, and the default of each.
     - **takes_flat_alpha** - whether ``--alpha flat`` is a prior of it.
+    - **takes_process** - whether ``--components dp`` is; if not, **process** may name another model
+      that is such a process.
     """
 
     name: str
     about: str
     defaults: ClassVar[Mapping[str, Any]]
     takes_flat_alpha = False
+    takes_process = False
+    process: str | None = None
 
     @property
     @abstractmethod
@@ -76,6 +80,7 @@ class FitModel(ABC):
 class _Mallows(FitModel):
     name = "mallows"
     about = "consensus orders (generalized Mallows)"
+    takes_process = True
     defaults: ClassVar = {
         "components": None,
         "alpha": 1.0,
@@ -142,6 +147,7 @@ class _PlackettLuce(FitModel):
     name = "plackett-luce"
     about = "weights of the items"
     defaults: ClassVar = {"components": 1, "alpha": 1.0, "shape": 1.0}
+    process = "dp-plackett-luce"
 
     @property
     def family(self) -> "RankingFamily":
@@ -161,10 +167,6 @@ class _PlackettLuce(FitModel):
 
     def in_words(self, options: "ModelOptions") -> str:
         return f"Plackett–Luce model, {mixture_in_words(options)}"
-
-    def check_options(self, options: "ModelOptions") -> None:
-        if options.components is None:
-            raise UserError("--components dp goes with mallows; see --model dp-plackett-luce")
 
 
 class _GammaProcess(FitModel):

@@ -157,8 +157,8 @@ def _folder_beside(place: Path) -> Iterator[Path]:
 
 
 _COLUMNS_EXPLAINED = (
-    "Found in: the share of the draws that have a group like it: the two share more members with "
-    "each other than with any other group, and more than a third of the members of either. "
+    "Found in: the share of the draws that have a group like it. Such a group and this one share "
+    "more members with each other than with any other group, and more than a third of either. "
     "Together: in what share of the draws two of its members are in one group."
 )
 _AGREEMENT_EXPLAINED = (

@@ -40,7 +40,7 @@ _SCALES = ("alpha", "phi", "gamma", "decay_scale")
 class GibbsState(NamedTuple):
     """State of one chain."""
 
-    z: dict[str, Array]  # sites by name; log_joint_rest is the rounding error of log_joint
+    z: dict[str, Array]  # sites by name; add log_joint_rest to log_joint in float64
     potential_energy: Array  # minus the log joint
     accept_prob: Array  # mean of the Metropolis-Hastings steps that the kernel documents, or 1
     overflow: Array  # whether the sweep needed more cluster slots than there are
@@ -103,7 +103,12 @@ class GibbsKernel(ModelReader, MCMCKernel):
         return False
 
     def read_prior(self, z: dict, args: tuple, kwargs: dict) -> tuple[dict[str, Any], Array | None]:
-        """Return scales of the prior of labels by name, and log p of ``judge_sites``, (C, N)."""
+        """Return what the probability of a label depends on: the scales, and the judges' sites.
+
+        :param z: values of the sites that the kernel owns.
+        :return: the scales by name, with ``num_components`` if the mixture is finite, and the log
+            probabilities of ``judge_sites`` in each slot, (C, N), None without them.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no clusters of rankings")
 
     @abstractmethod

@@ -15,7 +15,7 @@ class RankingKernel(GibbsKernel):
     """Base of the kernels whose data are rankings and nothing else.
 
     A subclass defines ``_read(z, args, kwargs)``, the state and the inputs of a sweep: a mixture
-    with its ``partition``, and inputs with ``log_judges``.
+    with its ``partition``, and inputs with ``log_judges``; or it defines :meth:`read_prior`.
     """
 
     _alpha: float | dist.Distribution

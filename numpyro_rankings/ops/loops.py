@@ -29,8 +29,9 @@ def _(axis_size: int, in_batched: list[bool], bound: Array) -> tuple[Array, bool
 def computed_if(
     condition: Array, compute: Callable[..., Array], args: tuple, otherwise: Array
 ) -> Array:
-    """Return ``compute(*args)`` if the condition holds for any of a batch, else ``otherwise``."""
-    # Under ``vmap``, :func:`jax.lax.cond` would become a selection that always computes both.
+    """Return ``compute(*args)`` if the condition holds, else ``otherwise``."""
+    # Under ``vmap``, :func:`jax.lax.cond` would become a selection that always computes both; here
+    # nothing is computed if the condition holds for no member of a batch.
 
     @jax.custom_batching.custom_vmap
     def choose(condition: Array, args: tuple, otherwise: Array) -> Array:

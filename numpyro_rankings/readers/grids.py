@@ -505,7 +505,7 @@ def _without_row_numbers(grid: Grid) -> Grid:
     first, *others = grid.cells
     if first.name not in ("", "Unnamed: 0") or len(others) < 2:
         return grid
-    numbers = first.mapped(lambda text: int(text) if text.isdecimal() else -1, int)
+    numbers = first.mapped(lambda text: int(text) if text.isdecimal() else -1, object)
     if numbers[0] not in (0, 1) or (numbers != numbers[0] + np.arange(len(numbers))).any():
         return grid
     note = "the first column has no name and numbers the rows: it is left out"

@@ -191,7 +191,10 @@ def _wants_first(levels: Sequence[Sequence[str]], letters: int) -> list[str]:
 
 
 def _colors(levels: Sequence[BlocLevel], chosen: int) -> list[list[str]]:
-    """Return the color of each bloc: that of the most similar one in the chosen level."""
+    """Return the color of each bloc: that of the one in the chosen level that it goes with.
+
+    Each of fewer blocs goes with another one, and each of more blocs with that it comes from.
+    """
     here = next(k for k, level in enumerate(levels) if level.number == chosen)
     which = {here: np.arange(chosen)}
     for k in range(here - 1, -1, -1):  # each of fewer blocs has another match

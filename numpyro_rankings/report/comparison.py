@@ -41,7 +41,7 @@ _CHECK_DRAWS = 50
 KernelOf = Callable[[int | None], GibbsKernel]  # of a number of groups, None for any number
 _compared: dict[families.RankingFamily, KernelOf] = {
     families.MALLOWS: lambda k: SliceGibbs(num_components=k, assignment="parallel"),
-    families.PLACKETT_LUCE: lambda k: PlackettLuceGibbs(num_components=k or 1),
+    families.PLACKETT_LUCE: lambda k: PlackettLuceGibbs(num_components=1 if k is None else k),
 }
 
 
@@ -97,7 +97,8 @@ class _Fit(NamedTuple):
 def default_models(rankings: Rankings, components: Sequence[int] = (1, 2, 3, 4)) -> dict[str, Any]:
     """Return Mallows and Plackett–Luce models of these numbers of groups, and of any number.
 
-    With choice sets there are Plackett–Luce models of fixed numbers only, which alone can use them.
+    With choice sets there are Plackett–Luce models of fixed numbers only, which can use them. There
+    are also those of :func:`compare_by_default`.
 
     :param components: numbers of groups.
     """

@@ -284,6 +284,11 @@ def simulated(rng, number):
     return np.asarray(lists), np.asarray(labels)
 
 
+def write_lists(lists):
+    lines = [",".join(ITEMS[i] for i in row) for row in lists]
+    Path("lists.csv").write_text("1,2,3,4\n" + "\n".join(lines) + "\n")
+
+
 @pytest.fixture
 def known(monkeypatch):
     """The family, registered for the command and for comparisons too."""
@@ -300,8 +305,7 @@ def test_fit(known, tmp_path, monkeypatch, capsys):
     """The command fits it, and finds the groups that were simulated."""
     monkeypatch.chdir(tmp_path)
     lists, groups = simulated(0, 200)
-    lines = [",".join(ITEMS[i] for i in row) for row in lists]
-    Path("lists.csv").write_text("1,2,3,4\n" + "\n".join(lines) + "\n")
+    write_lists(lists)
     length = ["--warmup", "50", "--draws", "100", "--chains", "2", "--no-progress"]
     table = ["lists.csv", "--layout", "orders"]
     assert main(["fit", *table, "--model", "spearman", *length, "--out", "out"]) == 0
@@ -316,21 +320,29 @@ def test_fit(known, tmp_path, monkeypatch, capsys):
     with open("out/clusters.csv", encoding="utf-8") as stream:
         orders = {row["consensus"] for row in csv.DictReader(stream)}
     assert orders == {"Ann > Bob > Cid > Dee", "Dee > Cid > Bob > Ann"}
-    assert main(["fit", *table, "--model", "spearman", "--nu", "2", "--out", "new"]) == 2
-    assert "--nu goes with --model mallows" in capsys.readouterr().err
+    for wrong, said in (("--nu 2", "--nu goes with"), ("--components dp", "goes with mallows\n")):
+        assert main(["fit", *table, "--model", "spearman", *wrong.split(), "--out", "new"]) == 2
+        assert said in capsys.readouterr().err
 
 
-def test_compare(known):
-    """It is compared with the others, and two groups predict better than one."""
+def test_compare(known, tmp_path, monkeypatch, capsys):
+    """The command compares it with the others, and two groups predict better than one."""
+    monkeypatch.chdir(tmp_path)
     lists, _ = simulated(1, 120)
     rankings = Rankings.from_orderings(lists, num_items=4, items=ITEMS)
-    models = default_models(rankings, [1, 2])
-    assert len(models) == 7
-    named = {name: kernel for name, kernel in models.items() if name.startswith("Spearman")}
-    assert list(named) == ["Spearman (1 group)", "Spearman (2 groups)"]
-    result = comparison.compare(rankings, named, num_chains=2, rhat=1.1, ess=50, minutes=5)
-    assert (
-        result.table.index[0] == "Spearman (2 groups)" and result.simplest == "Spearman (2 groups)"
-    )
-    assert result.table["elpd_diff"].iloc[1] < -10
-    assert result.table["pairs_outside"].iloc[0] < 0.5
+    assert len(default_models(rankings, [1, 2])) == 7
+    write_lists(lists)
+    quick = functools.partial(comparison.compare, rhat=1.1, ess=50)
+    monkeypatch.setattr(comparison, "compare", quick)
+    monkeypatch.setattr("numpyro_rankings.cli.compare.use_compilation_cache", lambda: None)
+    command = ["compare", "lists.csv", "--layout", "orders", "--components", "1-2", "--chains", "2"]
+    assert main([*command, "--models", "Spearman", "--minutes", "5", "--out", "out"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "2 groups or more: fewer predict clearly worse" in printed
+    with open("out/comparison.csv", encoding="utf-8") as stream:
+        best, other = csv.DictReader(stream)
+    assert best["model"] == "Spearman (2 groups)" and other["model"] == "Spearman (1 group)"
+    assert float(other["elpd_diff"]) < -10 and float(best["pairs_outside"]) < 0.5
+    comparison._compared.pop(known)
+    assert main([*command, "--models", "spearman", "--out", "new"]) == 2
+    assert "no model of spearman can be compared" in capsys.readouterr().err

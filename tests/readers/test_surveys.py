@@ -209,6 +209,13 @@ def test_numbers_of_rows_are_left_out_with_a_note():
     assert "1 judge ranks nothing and is left out: row 2" in survey.notes
 
 
+def test_long_numbers_of_judges_are_no_numbers_of_rows():
+    judges = ["123456789012345678901", "123456789012345678902", "3"]
+    frame = pd.DataFrame({"Unnamed: 0": judges, "x": [1, 1, 2], "y": [2, 2, 1]})
+    survey = read_survey(frame, "ranks", judge="Unnamed: 0")
+    assert survey.judges == judges and in_order(survey) == [[0, 1], [0, 1], [1, 0]]
+
+
 def test_counts_and_blank_rows():
     frame = pd.DataFrame({"n": [3, 1, 2], "x": [1, None, 2], "y": [2, None, 1]})
     survey = read_survey(frame, "ranks", count="n")

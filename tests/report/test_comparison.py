@@ -153,6 +153,9 @@ def test_models_and_their_names():
         [[0, 1]], num_items=3, choice_sets=np.array([[True, True, False]])
     )
     assert list(default_models(offered, (1,))) == ["Plackett–Luce (1 group)"]
+    for rankings in (offered, TWO):
+        with pytest.raises(ValueError, match="num_components must be a positive whole number"):
+            default_models(rankings, (0,))
     assert model_name(SliceGibbs()) == "Mallows (any number of groups)"
 
 

@@ -137,7 +137,9 @@ class DDCRPLanguageGibbs(LinkGibbs):
     def _check_start(
         self, start: dict | None, chains: tuple[int, ...], args: tuple, kwargs: dict
     ) -> None:
-        base = (start or {}).get("base") if self._is_unknown else None
+        base = None
+        if self._is_unknown and isinstance(start, Mapping):  # what is no mapping is refused below
+            base = start.get("base")
         if base is not None and not is_traced(base):
             size, base = self._concentration({}).shape[0], np.asarray(base)
             is_one = base.shape[-1:] == (size,) and base.dtype.kind in "iuf"

@@ -75,7 +75,8 @@ def update_link_alpha(
     key: Array, prior: LinkPrior, alpha_prior: dist.Distribution, links: Array
 ) -> Array:
     """Draw α given the links, Appendix B, eq. (17)."""
-    # With a Gamma prior exactly, by auxiliary variables V_i ~ Exp(α + Σ_j f_ij).
+    # With a Gamma prior exactly, by auxiliary variables V_i ~ Exp(α + Σ_j f_ij), otherwise by slice
+    # sampling of log α.
     size = links.shape[0]
     itself = jnp.sum(links == jnp.arange(size)).astype(float)  # K of eq. (17)
     totals = jnp.exp(log_totals(prior.weights))

@@ -53,7 +53,8 @@ _SITES = ("assignments", "center", "concentration")
 class MallowsGibbs(RankingKernel):
     """Base of Slice-Gibbs and Beta-Gibbs: all updates but that of the labels."""
 
-    # Its ``accept_prob`` is the smaller of two means: of the centers, and of labels in Beta-Gibbs.
+    # Its ``accept_prob`` is the smaller of two means: of the stagewise draws of the centers, and of
+    # the labels in an exact Beta-Gibbs.
 
     def __init__(
         self,

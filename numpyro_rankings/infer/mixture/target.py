@@ -88,7 +88,10 @@ class LargeClusters(NamedTuple):
         return jnp.where(active & (self.minimum > 0), -jax.nn.softplus(-z), 0.0)
 
     def start(self, log_table: Array) -> tuple[Array, Array]:
-        """Return the log density of each row, (rows,), and its relative one in each slot."""
+        """Return the log density of each row, and its relative probability in each slot.
+
+        :param log_table: log probability of each row in each slot, (W, rows).
+        """
         # The density of rows that are impossible in all of A counts as 1.
         weighted = jnp.where(self.active[:, None], log_table + self.log_shares[:, None], -jnp.inf)
         start = jax.nn.logsumexp(weighted, axis=0)

@@ -59,8 +59,8 @@ def move_along_trajectory(
 ) -> Mixture:
     """Move continuous parameters and shares by Hamiltonian Monte Carlo [3]."""
     # Shares are masses over their total, times the sum of the shares that move; the log of the
-    # total is an auxiliary normal variable. Large clusters allow smaller steps than small ones.
-    # What sets these must not change along a trajectory, so it is auxiliary too: nominal
+    # total is an auxiliary standard normal variable. Large clusters allow smaller steps than small
+    # ones. What sets these must not change along a trajectory, so it is auxiliary too: nominal
     # shares, whose logarithms are normal around those of the shares.
     key_normals, key_uniforms = random.split(key)
     number = len(mixture.log_shares)

@@ -41,7 +41,7 @@ def sum_times_in_play(
     weights: Array,
     pool: Array | None,
 ) -> tuple[Array, Array]:
-    """Draw all waiting times, (C,) sums, and those of the stages with each item in play, (C, n)."""
+    """Draw all times; return their sums while each item is in play, (C, n), and in all, (C,)."""
     # Without a key these are expected times. The weights, (C, n), and the pool, (C,), add up to at
     # most 1.
     num_clusters, num_items = weights.shape

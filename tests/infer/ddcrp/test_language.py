@@ -396,6 +396,9 @@ def test_bad_starts():
         keys = random.key(0) if keys is None else keys
         return kernel.init(keys, 0, given, (WORDS, ONE), {}).z
 
+    for given in ([1, 2], jnp.ones(2)):
+        with pytest.raises(ValueError, match="init_params must be a dictionary by site"):
+            kernel.init(random.key(0), 0, given, (WORDS, ONE), {})
     with pytest.raises(ValueError, match=r"'decay_scale'.* is outside the support"):
         start(decay_scale=3.0)
     with pytest.raises(ValueError, match=r"'alpha'.* is outside the support"):
