@@ -199,7 +199,7 @@ def _compare_models(
 ) -> "Comparison":
     import jax
 
-    from numpyro_rankings.report.comparison import compare
+    from numpyro_rankings.report.comparison import TooFewDrawsError, compare
 
     is_shown, minutes = not options.no_progress, f"{options.minutes:g} minutes"
     say(f"comparing {len(models)} models, each for at most {minutes}", is_shown)
@@ -208,15 +208,18 @@ def _compare_models(
         elpd = f"{row['elpd']:,.1f} ± {row['se']:,.1f}"
         say(f"{name}: elpd {elpd}, {row['seconds']:.0f} s", is_shown)
 
-    return compare(
-        rankings,
-        models,
-        key=jax.random.key(options.seed),
-        kfold=options.kfold,
-        num_chains=options.chains,
-        minutes=options.minutes,
-        after_model=show,
-    )
+    try:
+        return compare(
+            rankings,
+            models,
+            key=jax.random.key(options.seed),
+            kfold=options.kfold,
+            num_chains=options.chains,
+            minutes=options.minutes,
+            after_model=show,
+        )
+    except TooFewDrawsError:
+        raise UserError(f"too few draws in {minutes}: raise --minutes") from None
 
 
 def _write(folder: Path, comparison: "Comparison", command: str) -> None:

@@ -137,6 +137,8 @@ def _read(options: FitOptions) -> "Survey":
     """Read the file, and refuse one that the model cannot be fitted to."""
     survey = read_file(options.file, options.table)
     _check_rankings(options.file or _BUNDLED, options.model, survey.rankings)
+    if options.blocs is not None and not MODELS[options.model.model].family.has_fit:
+        raise UserError(f"--blocs cannot be used with --model {options.model.model}")
     return survey
 
 
@@ -220,6 +222,8 @@ def _sample(
     make_kernel: Callable[[], Any],
 ) -> Sampled:
     model, kernel = MODELS[options.model], make_kernel()
+    if kernel.ranking_family is not model.family:
+        raise TypeError(f"the kernel of --model {model.name} is not of the family {model.family}")
     rankings = model.family.described(rankings)
     shows = sys.stderr.isatty() and session.is_shown
     if shows and model.searches(kernel, rankings):

@@ -31,7 +31,8 @@ class FitModel(ABC):
     """One model of ``fit``; a new one is added to ``MODELS``.
 
     - **name** - as ``--model`` has it, and **about**, what it is.
-    - **defaults** - the options that not every model has, and the default of each.
+    - **defaults** - the fields of :class:`ModelOptions` that not every model has, and the default
+      of each.
     - **takes_flat_alpha** - whether ``--alpha flat`` is a prior of it.
     - **takes_process** - whether ``--components dp`` is; if not, **process** may name another model
       that is such a process.

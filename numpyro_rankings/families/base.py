@@ -280,6 +280,8 @@ class RankingFamily(ABC):
     ) -> dict[str, np.ndarray]:
         """Return quantities that do not depend on the labels, (chains, draws) or with an axis more.
 
+        They have an R-hat beside the log joint and the sizes; by default there are none.
+
         :param samples: each (chains, draws, …).
         :param sizes: of the clusters, (chains, draws, C); None for a single population.
         :param rankings: that were fitted.
@@ -308,8 +310,20 @@ class RankingFamily(ABC):
         return found
 
     def fill_empty(self, samples: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return samples of ArviZ data with valid parameters where empty clusters are marked."""
-        return samples
+        """Return samples of ArviZ data with valid parameters where empty clusters are marked.
+
+        By default they are those of the first cluster that is in use in the draw.
+        """
+        if "cluster_sizes" not in samples:
+            return samples
+        is_empty, filled = samples["cluster_sizes"] == 0, dict(samples)
+        for name in self.parameters:
+            values = samples[name]
+            shape = is_empty.shape + (1,) * (values.ndim - is_empty.ndim)
+            first = (~is_empty).argmax(-1, keepdims=True).reshape(*shape[:2], 1, *shape[3:])
+            in_use = np.take_along_axis(values, first, axis=2)
+            filled[name] = np.where(is_empty.reshape(shape), in_use, values)
+        return filled
 
     # -- fit -----------------------------------------------------------------------------------
 
@@ -391,7 +405,18 @@ _families: list[RankingFamily] = []
 
 
 def register_family(family: RankingFamily) -> None:
-    """Let draws with the parameters of a family be known as its draws."""
+    """Let draws with the parameters of a family be known as its draws.
+
+    :raises ValueError: if another family has its name, or the same names of parameters.
+    """
+    for other in _families:
+        if other.name == family.name:
+            raise ValueError(f"there is a family {family.name!r} already")
+        if {*other.parameters} == {*family.parameters}:
+            raise ValueError(
+                f"the family {other.name!r} has the parameters {', '.join(other.parameters)} too: "
+                "draws are known by the names of their parameters"
+            )
     _families.append(family)
 
 

@@ -36,6 +36,11 @@ BAD_K = 0.7  # shape of the Pareto distribution from which on leaving one out is
 _SHARE_BAD = 0.01  # a larger share of judges with such a shape is worth a warning
 _CLEAR_ERRORS, _CLEAR_NATS = 2.0, 4.0  # a difference beyond both is clear
 _CHECK_DRAWS = 50
+_LEAST_DRAWS = 4  # of a chain, for diagnostics
+
+
+class TooFewDrawsError(ValueError):
+    """A run has too few draws in its time."""
 
 
 KernelOf = Callable[[int | None], GibbsKernel]  # of a number of groups, None for any number
@@ -145,7 +150,7 @@ def compare(
     :param kfold: 0 for leave-one-out, or the number of parts, at least 2.
     :param num_chains: chains of each run.
     :param rhat: a run ends when R-hat is at most this and the ESS at least **ess**, or after so
-        many **minutes**; R-hat is in the table.
+        many **minutes**; R-hat is in the table. In these there must be a few draws.
     :param max_draws: draws of each chain that predict.
     :param after_model: called with the name and the row of each model when it is done.
 
@@ -246,6 +251,8 @@ def _fit(
 ) -> _Fit:
     start = clock.now()
     run = _run(kernel, rankings, key, num_chains, goals)
+    if run.num_draws - run.first_draw < _LEAST_DRAWS:
+        raise TooFewDrawsError(f"too few draws in {goals['minutes']:g} minutes: raise minutes")
     table = run.diagnostics()
     data = run.to_inference_data(max_draws=max_draws, log_likelihood=leaves_one_out)
     values, bad_k = np.zeros(0), np.nan

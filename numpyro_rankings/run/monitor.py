@@ -45,8 +45,6 @@ _NOTHING = (
     "quantities=, a function of the samples"
 )
 _OVERFLOW, _ENERGY_STEPS = "overflow", "energy_steps"
-# These sites of the kernels of this package change in each sweep.
-_CONTINUOUS = ("weights", "concentration")
 
 
 class QuantityBatch(NamedTuple):
@@ -168,7 +166,9 @@ class Monitor:
     def watch(self, sites: Mapping[str, Any]) -> None:
         """Set which sites each chain must change: those of real numbers, which are not constant."""
         if self.facts.is_label_free:  # its other sites may be discrete or fixed
-            self._watched = tuple(name for name in _CONTINUOUS if name in sites)
+            family = family_of(sites)
+            parameters = () if family is None else family.parameters
+            self._watched = tuple(name for name in parameters if is_real(sites[name]))
         else:
             self._watched = tuple(k for k, x in sites.items() if is_real(x) and x.size)
 

@@ -19,7 +19,7 @@ import numpyro.distributions as dist
 import pytest
 from helpers.fabricated import as_run
 
-from numpyro_rankings import Rankings, cluster_profiles
+from numpyro_rankings import Draws, Rankings, cluster_profiles, to_inference_data
 from numpyro_rankings.cli.models import MODELS, FitModel, mixture_in_words
 from numpyro_rankings.cli.program import main
 from numpyro_rankings.cli.tables import columns_of_rankings, write_clusters
@@ -29,6 +29,7 @@ from numpyro_rankings.families.base import columns_with_interval, interval_of
 from numpyro_rankings.infer.base import GibbsKernel, GibbsState, find_rankings
 from numpyro_rankings.infer.mixture.labels import canonical_order
 from numpyro_rankings.posterior.predictive_checks import posterior_predictive_checks
+from numpyro_rankings.posterior.stacking import stack_fitted_chains
 from numpyro_rankings.report import comparison, findings_of, write_report
 from numpyro_rankings.report.comparison import default_models
 
@@ -56,6 +57,10 @@ class Spearman(RankingFamily):
     def replicate(self, key, draw, labels, offered, length):
         logits = -draw["precision"][:, None] * distances(draw["center"], ALL_LISTS)
         return jnp.asarray(ALL_LISTS)[jax.random.categorical(key, logits[labels])]
+
+    def quantities(self, samples, sizes, rankings):
+        shares = 1.0 if sizes is None else sizes / sizes.sum(-1, keepdims=True)
+        return {"population_precision": (shares * samples["precision"]).sum(-1)}
 
 
 def distances(center, lists):
@@ -173,7 +178,7 @@ class SpearmanModel(FitModel):
 
     name = "spearman"
     about = "consensus orders (squared distances of ranks)"
-    defaults: ClassVar = {"components": 2, "alpha": ALPHA}
+    defaults: ClassVar = {"components": 2}
 
     @property
     def family(self):
@@ -275,6 +280,31 @@ def test_page(mcmc, rankings, tmp_path):
     assert "nan" not in re.sub('<style>.*?</style>|data:[^"]*', "", page, flags=re.S).lower()
 
 
+def test_empty_clusters(mcmc, rankings, family):
+    """The parameters that ArviZ data do not keep are those of a cluster in use."""
+    z = dict(mcmc._states["z"])
+    z["cluster_sizes"] = jnp.pad(z["cluster_sizes"], ((0, 0), (0, 0), (0, 1)))
+    for name in ("center", "precision"):
+        z[name] = jnp.concatenate([z[name], z[name][:, :, -1:]], axis=2)
+    mcmc._states["z"] = z
+    data = to_inference_data(mcmc, rankings)
+    assert np.isnan(data["posterior"]["precision"].values[..., -1]).all()
+    draws = Draws.of(data, rankings)
+    for name in ("center", "precision"):
+        np.testing.assert_array_equal(draws.samples[name][:, :, -1], z[name][:, :, 0])
+        np.testing.assert_array_equal(draws.samples[name][:, :, :-1], z[name][:, :, :-1])
+    assert np.isfinite(stack_fitted_chains(draws).weights).all()
+
+
+def test_names_are_those_of_one_family(family):
+    class Other(Spearman):
+        name = "other"
+
+    for other, said in ((Spearman(), "a family 'spearman' already"), (Other(), "by the names")):
+        with pytest.raises(ValueError, match=said):
+            register_family(other)
+
+
 def simulated(rng, number):
     """Lists of two groups, of opposite orders, (number, 4), and the group of each."""
     spearman = Spearman()
@@ -320,7 +350,13 @@ def test_fit(known, tmp_path, monkeypatch, capsys):
     with open("out/clusters.csv", encoding="utf-8") as stream:
         orders = {row["consensus"] for row in csv.DictReader(stream)}
     assert orders == {"Ann > Bob > Cid > Dee", "Dee > Cid > Bob > Ann"}
-    for wrong, said in (("--nu 2", "--nu goes with"), ("--components dp", "goes with mallows\n")):
+    refused = {
+        "--nu 2": "--nu goes with",
+        "--alpha 2": "--alpha goes with",
+        "--components dp": "goes with mallows\n",
+        "--blocs 2": "--blocs cannot be used with --model spearman",
+    }
+    for wrong, said in refused.items():
         assert main(["fit", *table, "--model", "spearman", *wrong.split(), "--out", "new"]) == 2
         assert said in capsys.readouterr().err
 

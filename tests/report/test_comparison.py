@@ -18,11 +18,13 @@ from numpyro_rankings.plots import plot_comparison
 from numpyro_rankings.report import comparison
 from numpyro_rankings.report.comparison import (
     Comparison,
+    TooFewDrawsError,
     _sentences,
     _simplest,
     default_models,
     model_name,
 )
+from numpyro_rankings.run import Run
 
 TWO = Rankings.from_orderings([[0], [1]], num_items=2, counts=[14, 6])
 QUICK = dict(num_chains=2, ess=2000, minutes=1, max_draws=10_000)
@@ -175,6 +177,19 @@ def test_models_and_their_names():
 def test_refused(arguments, message):
     with pytest.raises((ValueError, TypeError), match=message):
         compare(TWO, **arguments)
+
+
+def test_too_few_draws(tmp_path, monkeypatch, capsys):
+    """Of a run whose time is over at once."""
+    monkeypatch.setattr(Run, "until", lambda run, **_: run.extend(2))
+    monkeypatch.setattr("numpyro_rankings.cli.compare.use_compilation_cache", lambda: None)
+    with pytest.raises(TooFewDrawsError, match=r"too few draws in 0\.1 minutes: raise minutes"):
+        compare(TWO, [PlackettLuceGibbs()], minutes=0.1, num_chains=2)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "two.csv").write_text("judge,item,rank\na,x,1\na,y,2\nb,y,1\nb,x,2\n")
+    command = "compare two.csv --models plackett-luce --components 1 --chains 2 --minutes 0.1"
+    assert main(command.split()) == 2
+    assert "too few draws in 0.1 minutes: raise --minutes" in capsys.readouterr().err
 
 
 def fabricated():
