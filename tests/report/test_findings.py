@@ -225,6 +225,9 @@ def test_shares_add_up_where_a_group_is_missing_in_some_draws(small):
     found = findings_of(mcmc, small, checks=None)
     assert found.left == pytest.approx(0) and len(found.held) == 2
     assert sum(p.size for p in found.profiles) > 40
+    first = found.profiles[0]
+    with pytest.warns(DeprecationWarning, match="Findings.together is now cohesion"):
+        assert found.together(first) == found.cohesion(first) > 0.5
 
 
 def test_groups_that_come_and_go_are_in_a_table_at_the_end(small, monkeypatch, capsys):
