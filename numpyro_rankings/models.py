@@ -1,5 +1,7 @@
 """The generative NumPyro models of the kernels."""
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -93,8 +95,9 @@ def mallows_mixture(
         numpyro.plate("cluster", slots, dim=-1),
         handlers.mask(mask=cluster_sizes > 0),
     ):
-        center = numpyro.sample("center", RandomPermutation(n), infer={"event_dims": ["place"]})
-        concentration = _sample_concentration(nu, r, concentration_prior, tied, n, stages)
+        center, concentration = sample_mallows_component(
+            nu, r, concentration_prior, tied, n, stages
+        )
     orderings = rankings.orderings[rankings.row_index, :stages]
     # a kernel works with sums of codes; only a replay of this model expands the rankings
     with numpyro.plate("ranking", size, dim=-1):
@@ -106,17 +109,75 @@ def mallows_mixture(
         )
 
 
-def _sample_concentration(
+def sample_mallows_component(
     nu: Any, r: Any, prior: dist.Distribution | None, tied: bool, num_items: int, stages: int
-) -> Array:
+) -> tuple[Array, Array]:
+    """Sample the center and the concentrations of a Mallows model, in the plate of the caller."""
+    uniform = RandomPermutation(num_items)
+    center = numpyro.sample("center", uniform, infer={"event_dims": ["place"]})
     if tied:
         shared = numpyro.sample("shared_concentration", prior)
-        return jnp.broadcast_to(shared[..., None], (*shared.shape, stages))
+        return center, jnp.broadcast_to(shared[..., None], (*shared.shape, stages))
     if prior is None:
         joint: dist.Distribution = MallowsConcentrationPrior(nu, r, num_items, stages)
     else:
         joint = prior.expand((stages,)).to_event(1)
-    return numpyro.sample("concentration", joint, infer={"event_dims": ["stage"]})
+    return center, numpyro.sample("concentration", joint, infer={"event_dims": ["stage"]})
+
+
+def default_share_concentration(num_items: int, num_rankings: int) -> float:
+    """Return κ of shares whose components the prior keeps occupied: log n! / 2, from 1 to N/20."""
+    # A component that the data do not tell from another one costs its center, log n! nats, at once.
+    return max(min(math.lgamma(num_items + 1.0) / 2, num_rankings / 20), 1.0)
+
+
+def tempered_mixture(
+    rankings: Rankings,
+    *,
+    sample_component: Callable[[Rankings], dist.Distribution],
+    num_components: int,
+    share_concentration: float | None = None,
+    power: float = 1.0,
+    effective_size: float | None = None,
+    has_plate: bool = True,
+) -> None:
+    r"""
+    Finite mixture with the labels summed out, whose likelihood has a power z.
+
+    .. math:: w \sim \mathrm{Dirichlet}(κ, …, κ), \quad
+        p(π_{1:N} | w, η)^z = \prod_i \Bigl(\sum_c w_c\, p(π_i | η_c)\Bigr)^z.
+
+    Sites: ``shares`` (K,), those of the components, (K, …), and the observed ``rankings`` (N, T).
+
+    :param rankings: as the components take them.
+    :param sample_component: samples the parameters of a component, in the plate of the components,
+        and returns the distribution of the rankings, of batch shape (K,) or (N, K).
+    :param num_components: K.
+    :param share_concentration: κ, by default :func:`default_share_concentration`.
+    :param power: z.
+    :param effective_size: z times the number of rankings, instead of z.
+    :param has_plate: whether the sites have an axis of the components, of which one may do without.
+    """
+    size = rankings.num_rankings
+    if share_concentration is None:
+        share_concentration = default_share_concentration(rankings.num_items, size)
+    prior = dist.Dirichlet(jnp.full(num_components, share_concentration, float))
+    shares = numpyro.sample("shares", prior, infer={"event_dims": ["component"]})
+    if has_plate:
+        with numpyro.plate("cluster", num_components, dim=-1):
+            component = sample_component(rankings)
+        mixture = dist.MixtureSameFamily(dist.Categorical(shares), component)
+    else:
+        mixture = component = sample_component(rankings)
+    scale = power if effective_size is None else effective_size / size
+    stages = component.event_shape[0]
+    with numpyro.plate("ranking", size, dim=-1), handlers.scale(scale=scale):
+        numpyro.sample(
+            "rankings",
+            mixture,
+            obs=rankings.orderings[rankings.row_index, :stages],
+            infer={"event_dims": ["stage"]},
+        )
 
 
 def plackett_luce(

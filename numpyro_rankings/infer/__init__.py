@@ -1,7 +1,7 @@
 """Gibbs kernels for models of rankings, and for partitions of anything."""
 
 from numpyro_rankings.infer.ddcrp import DDCRPGibbs, DDCRPLanguageGibbs
-from numpyro_rankings.infer.mallows import BetaGibbs, SliceGibbs
+from numpyro_rankings.infer.mallows import BetaGibbs, MallowsComponents, SliceGibbs
 from numpyro_rankings.infer.partition import (
     CollapsedGibbs,
     Cycle,
@@ -12,8 +12,10 @@ from numpyro_rankings.infer.partition import (
 from numpyro_rankings.infer.plackett_luce import (
     DPPlackettLuceGibbs,
     GammaProcessPlackettLuceGibbs,
+    PlackettLuceComponents,
     PlackettLuceGibbs,
 )
+from numpyro_rankings.infer.tempered import TemperedMixture
 from numpyro_rankings.links.decays import (
     exponential_decay,
     identity_decay,
@@ -29,11 +31,14 @@ __all__ = [
     "DDCRPLanguageGibbs",
     "DPPlackettLuceGibbs",
     "GammaProcessPlackettLuceGibbs",
+    "MallowsComponents",
     "PermutationGibbs",
+    "PlackettLuceComponents",
     "PlackettLuceGibbs",
     "SliceGibbs",
     "SplitMerge",
     "SubclusterGibbs",
+    "TemperedMixture",
     "exponential_decay",
     "identity_decay",
     "logistic_decay",

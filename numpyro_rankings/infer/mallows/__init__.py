@@ -2,5 +2,6 @@
 
 from numpyro_rankings.infer.mallows.beta_gibbs import BetaGibbs
 from numpyro_rankings.infer.mallows.slice_gibbs import SliceGibbs
+from numpyro_rankings.infer.mallows.tempered import MallowsComponents
 
-__all__ = ["BetaGibbs", "SliceGibbs"]
+__all__ = ["BetaGibbs", "MallowsComponents", "SliceGibbs"]

@@ -109,24 +109,7 @@ class MallowsGibbs(RankingKernel):
     # -- inputs of a sweep ---------------------------------------------------------------------
 
     def _check(self, args: tuple, kwargs: dict) -> None:
-        rankings = self._checked_rankings(args, kwargs)
-        if rankings.choice_sets is not None:
-            raise ValueError(
-                "these are subset rankings (they have choice sets); a Mallows model is for "
-                "rankings of all items, where an item not listed ranks below the listed ones"
-            )
-        if rankings.num_items < 2:
-            raise ValueError("a ranking needs at least 2 items")
-        settings, stages = self._settings, num_stages(rankings)
-        for name, value in (("nu", settings.nu), ("r", settings.r)):
-            if np.shape(value) not in ((), (stages,)):
-                raise ValueError(
-                    f"{name} must be a scalar or have one entry for each of the {stages} stages, "
-                    f"got shape {np.shape(value)}"
-                )
-        if settings.concentration_prior is not None:
-            per_stage_prior(settings.concentration_prior, stages)
-        check_code_sums(rankings, stages)
+        check_rankings_for(self._settings, self._checked_rankings(args, kwargs))
 
     def _check_memory(self, args: tuple, kwargs: dict, num_chains: int) -> None:
         check_memory(self._settings, find_rankings(args, kwargs), num_chains)
@@ -290,6 +273,27 @@ class MallowsGibbs(RankingKernel):
         mixture, inputs = self._read(state.z, args, kwargs)
         sums = cluster_sums(inputs.data, mixture.labels, mixture.center)
         return -self._log_joint(mixture, inputs, sums)[0]
+
+
+def check_rankings_for(settings: MallowsSettings, rankings: Rankings) -> None:
+    """Raise ValueError if rankings do not fit a Mallows model with these settings."""
+    if rankings.choice_sets is not None:
+        raise ValueError(
+            "these are subset rankings (they have choice sets); a Mallows model is for "
+            "rankings of all items, where an item not listed ranks below the listed ones"
+        )
+    if rankings.num_items < 2:
+        raise ValueError("a ranking needs at least 2 items")
+    stages = num_stages(rankings)
+    for name, value in (("nu", settings.nu), ("r", settings.r)):
+        if np.shape(value) not in ((), (stages,)):
+            raise ValueError(
+                f"{name} must be a scalar or have one entry for each of the {stages} stages, "
+                f"got shape {np.shape(value)}"
+            )
+    if settings.concentration_prior is not None:
+        per_stage_prior(settings.concentration_prior, stages)
+    check_code_sums(rankings, stages)
 
 
 def _with_possible_concentrations(

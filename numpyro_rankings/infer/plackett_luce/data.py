@@ -1,9 +1,10 @@
 """Rankings as the Plackett–Luce kernels read them, and their likelihood."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from numpyro_rankings.infer.mixture.membership import Membership, membership_of, row_index_of
@@ -46,6 +47,17 @@ class PlackettLuceData(NamedTuple):
     def membership(self, labels: Array, num_slots: int) -> Membership:
         """Return which rows are in which cluster."""
         return membership_of(labels, self.row_index, self.counts, num_slots)
+
+
+def check_shape_for(shape: Any, rankings: Rankings) -> None:
+    """Raise ValueError if rankings do not go with the shape of the prior of the weights."""
+    if rankings.num_items < 2:
+        raise ValueError("a ranking needs at least 2 items")
+    if np.shape(shape) not in ((), (rankings.num_items,)):
+        raise ValueError(
+            f"shape must be a number or have one entry for each of the {rankings.num_items} "
+            f"items, got shape {np.shape(shape)}"
+        )
 
 
 def as_data(rankings: Rankings, pool: bool = False) -> PlackettLuceData:

@@ -24,7 +24,12 @@ from numpyro_rankings.infer.checks import (
 from numpyro_rankings.infer.mixture.labels import canonical_order, update_labels_at_once
 from numpyro_rankings.infer.mixture.membership import label_dtype
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
-from numpyro_rankings.infer.plackett_luce.data import PlackettLuceData, as_data, log_likelihood_of
+from numpyro_rankings.infer.plackett_luce.data import (
+    PlackettLuceData,
+    as_data,
+    check_shape_for,
+    log_likelihood_of,
+)
 from numpyro_rankings.infer.plackett_luce.label_free import (
     WeightedLabels,
     choose_effort_for,
@@ -173,14 +178,7 @@ class PlackettLuceGibbs(RankingKernel):
         return self._num_components
 
     def _check(self, args: tuple, kwargs: dict) -> None:
-        rankings = self._checked_rankings(args, kwargs)
-        if rankings.num_items < 2:
-            raise ValueError("a ranking needs at least 2 items")
-        if np.shape(self._shape) not in ((), (rankings.num_items,)):
-            raise ValueError(
-                f"shape must be a number or have one entry for each of the {rankings.num_items} "
-                f"items, got shape {np.shape(self._shape)}"
-            )
+        check_shape_for(self._shape, self._checked_rankings(args, kwargs))
 
     # -- inputs of a sweep ---------------------------------------------------------------------
 

@@ -1,0 +1,76 @@
+"""What a ladder needs of the components of a mixture, for any likelihood of rankings."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpyro.distributions as dist
+from jax import Array
+
+from numpyro_rankings.families import RankingFamily
+from numpyro_rankings.infer.mixture.label_free import RankingData
+from numpyro_rankings.infer.mixture.target import Clusters, StepDraw
+from numpyro_rankings.rankings import Rankings
+
+
+class Rows(NamedTuple):
+    """Rankings as the steps read them."""
+
+    data: RankingData
+    clusters: Clusters  # likelihood, prior and proposals, the same in all slots
+    num_items: int
+
+
+class ComponentModel(ABC):
+    """Likelihood and prior of the components of a :class:`TemperedMixture`.
+
+    A new likelihood defines a subclass. Parameters are a pytree with a leading axis of the K
+    components, in which the steps are made; the sites of the model follow from them.
+    """
+
+    @property
+    @abstractmethod
+    def ranking_family(self) -> RankingFamily:
+        """The likelihood of the rankings."""
+
+    @abstractmethod
+    def check(self, rankings: Rankings) -> None:
+        """Raise ValueError if the rankings do not fit the likelihood or the priors."""
+
+    @abstractmethod
+    def read(self, rankings: Rankings) -> Rows:
+        """Return the rankings as the steps read them."""
+
+    @abstractmethod
+    def num_parameters(self, rankings: Rankings) -> int:
+        """Return the number of continuous parameters of a component."""
+
+    @abstractmethod
+    def draw_prior(self, key: Array, num_components: int, rows: Rows) -> Any:
+        """Draw the parameters of K components from the prior."""
+
+    @abstractmethod
+    def draw_steps(self, key: Array, num_steps: int, rows: Rows) -> StepDraw:
+        """Draw the random numbers of steps that each change one component.
+
+        The scales of the changes are chosen by the kernel.
+        """
+
+    @abstractmethod
+    def sites(self, parameters: Any) -> dict[str, Array]:
+        """Return the sites of the model by name, each (K, …)."""
+
+    @abstractmethod
+    def parameters(self, key: Array, sites: Mapping[str, Array], rows: Rows) -> Any:
+        """Return parameters that have these sites; what the sites leave open is drawn."""
+
+    @abstractmethod
+    def log_prior(self, sites: Mapping[str, Array], rows: Rows) -> Array:
+        """Return the log density of the sites of each component, (K,)."""
+
+    @abstractmethod
+    def sample(self, rankings: Rankings) -> dist.Distribution:
+        """Sample the sites in a NumPyro model; return the distribution of each ranking.
+
+        It is called in a plate of the K components, and the batch shape is (K,) or (N, K).
+        """

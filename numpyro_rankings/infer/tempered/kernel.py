@@ -1,0 +1,494 @@
+"""Kernel for finite mixtures with the labels summed out, by parallel tempering."""
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, random
+
+from numpyro_rankings._system import memory as _memory
+from numpyro_rankings.families import RankingFamily
+from numpyro_rankings.infer.base import find_rankings
+from numpyro_rankings.infer.checks import check_scale
+from numpyro_rankings.infer.mallows.tempered import MallowsComponents
+from numpyro_rankings.infer.mixture.component_model import ComponentModel, Rows
+from numpyro_rankings.infer.mixture.labels import canonical_order, draw_labels
+from numpyro_rankings.infer.mixture.membership import label_dtype
+from numpyro_rankings.infer.plackett_luce.tempered import PlackettLuceComponents
+from numpyro_rankings.infer.ranking_kernel import RankingKernel
+from numpyro_rankings.infer.tempered.ladder import (
+    Path,
+    Rungs,
+    adapt,
+    choose_number,
+    exchange,
+    first_rungs,
+    is_adapted,
+    mean_rejection,
+)
+from numpyro_rankings.infer.tempered.steps import (
+    Components,
+    Target,
+    metropolis_steps,
+    read_components,
+)
+from numpyro_rankings.models import default_share_concentration, tempered_mixture
+from numpyro_rankings.ops.checks import check_whole
+from numpyro_rankings.ops.pairs import Pair, add_number, sum_as_pair
+from numpyro_rankings.ops.sampling import sample_log_gamma
+from numpyro_rankings.ops.sums import count_by_label
+from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.words import plural
+
+COMPONENT_MODELS: dict[str, Callable[[], ComponentModel]] = {
+    "mallows": MallowsComponents,
+    "plackett-luce": PlackettLuceComponents,
+}
+_STEPS, _EXCHANGES = 32, 4  # of a sweep: steps before each exchange, and exchanges
+_SCALES = 0.4, 6.0  # of steps, in posterior standard deviations
+_LEAST_NUMBER = -1e30  # stands for a log likelihood of minus infinity
+_COPIES = 6  # tables that a sweep holds at a time
+_WORTH_A_LOOK = 2**28  # bytes; less is never refused
+
+
+class Replica(NamedTuple):
+    """State of a chain at one rung."""
+
+    parameters: Any  # (K, …)
+    log_shares: Array  # (K,)
+
+
+class TemperedState(NamedTuple):
+    """State of a ladder. Rungs go from the prior to the model."""
+
+    z: dict[str, Array]  # sites at the last rung, by name
+    potential_energy: Array  # minus the log joint
+    accept_prob: Array  # mean acceptance probability of the steps of the last rung
+    overflow: Array  # always false
+    rng_key: Array  # key of the next sweep
+    rejection: Array  # mean rejection of exchanges since the rungs were placed, (R - 1,)
+    barrier: Array  # their sum Λ
+    round_trips: Array  # since the rungs were placed
+    rung_power: Array  # z of each rung, (R,)
+    rung_share_concentration: Array  # κ of each rung, (R,)
+    rung_log_likelihood: Array  # log likelihood at each rung, not raised to its power, (R,)
+    rung_log_shares: Array  # sum of the log shares at each rung, (R,)
+    replicas: Replica  # (R, …)
+    rungs: Rungs
+    sweep: Array  # number of sweeps made
+    num_warmup: Array  # number of sweeps in which the rungs are placed
+
+
+class Scores(NamedTuple):
+    """What exchanges depend on, by rung or by replica."""
+
+    log_likelihood: Array  # (R,)
+    log_shares: Array  # sum of the log shares, (R,)
+    accept_prob: Array  # of the steps, (R,)
+
+
+class TemperedMixture(RankingKernel):
+    r"""
+    Finite mixture with the labels summed out, on a ladder of powers of the likelihood.
+
+    Shares and parameters of K components have the density
+
+    .. math:: \mathrm{Dirichlet}(w; κ) \prod_c p(η_c)
+        \prod_i \Bigl(\sum_c w_c\, p(π_i | η_c)\Bigr)^z.
+
+    Other kernels draw it (z = 1) in one chain, which may stay in one of several modes. Here R
+    replicas have powers from 0, where each is drawn afresh from the prior, to that of the model,
+    make Metropolis-Hastings steps, and exchange their powers [1]. What arrives at the last rung
+    does not depend on the start, and independent ladders, ``num_chains`` of them, agree.
+    ``round_trips`` counts how often a replica came from the prior to the model.
+
+    A power below 1 is the posterior as if there were only ``effective_size`` rankings: what may be
+    said of groups if the model is only about right [2].
+
+    ``mcmc.get_samples()`` has ``shares`` (D, K), ``assignments`` (D, N), drawn given the
+    parameters, integers in order of first use, ``cluster_sizes`` (D, K), ``num_clusters``,
+    ``alpha``, which is K κ, and ``log_joint``, without the labels (D,). Further ``center`` (D, K,
+    n) and ``concentration`` (D, K, T), or ``weights`` (D, K, n); with one component ``weights``
+    (D, n) without labels. ``mcmc.get_extra_fields()`` has ``rejection`` (D, R - 1) of exchanges,
+    their sum ``barrier``, ``round_trips``, and what
+    :func:`~numpyro_rankings.posterior.log_evidence` needs. Exchanges are seldom enough if the
+    rejections are about a half; near 1 there are too few temperatures.
+
+    Run as ``mcmc.run(key, rankings)`` with some warm-up: the rungs are placed in it and not
+    afterwards.
+
+    :param family: ``"mallows"``, ``"plackett-luce"``, or their family, with default priors; or a
+        :class:`~numpyro_rankings.infer.MallowsComponents` or
+        :class:`~numpyro_rankings.infer.PlackettLuceComponents` with other priors.
+    :param num_components: K.
+    :param share_concentration: κ of the model. By default that of the ladder, half of log n!, from
+        1 to N/20: the prior then says that all K components are there.
+    :param power: z of the model, from 0 to 1.
+    :param effective_size: z times the number of rankings, instead of the power.
+    :param num_temperatures: R, at least 2. By default twice the barrier of a normal posterior with
+        as many parameters, from 8 to 64.
+    :param num_steps: steps before each of the four exchanges of a sweep.
+
+    **References:**
+
+    1. Syed, S., Bouchard-Côté, A., Deligiannidis, G., Doucet, A. (2022), "Non-reversible parallel
+       tempering: a scalable highly parallel MCMC scheme".
+    2. Miller, J. W., Dunson, D. B. (2019), "Robust Bayesian inference via coarsening".
+
+    .. doctest::
+
+       >>> import jax
+       >>> from numpyro.infer import MCMC
+       >>> from numpyro_rankings import Rankings
+       >>> from numpyro_rankings.infer import TemperedMixture
+       >>> rankings = Rankings.from_orderings(
+       ...     [[0, 1, 2], [0, 2, 1], [2, 1, 0]], num_items=3, counts=[20, 5, 15]
+       ... )
+       >>> kernel = TemperedMixture("mallows", num_components=2)
+       >>> mcmc = MCMC(kernel, num_warmup=100, num_samples=100, progress_bar=False)
+       >>> mcmc.run(jax.random.key(0), rankings)
+       >>> mcmc.get_samples()["shares"].shape
+       (100, 2)
+    """
+
+    default_fields = (
+        *RankingKernel.default_fields,
+        "rejection",
+        "barrier",
+        "round_trips",
+        "rung_power",
+        "rung_share_concentration",
+        "rung_log_likelihood",
+        "rung_log_shares",
+    )
+    num_adaptation = 200
+
+    def __init__(
+        self,
+        family: str | RankingFamily | ComponentModel,
+        num_components: int,
+        share_concentration: float | None = None,
+        power: float = 1.0,
+        *,
+        effective_size: float | None = None,
+        num_temperatures: int | None = None,
+        num_steps: int = _STEPS,
+    ) -> None:
+        self._components = _component_model(family)
+        check_whole("num_components", num_components, 1)
+        if share_concentration is not None:
+            check_scale("share_concentration", share_concentration, learned=False)
+        _check_power(power, effective_size)
+        _check_temperatures(num_temperatures)
+        check_whole("num_steps", num_steps, 1)
+        self._num_components, self._num_steps = num_components, num_steps
+        self._share_concentration = share_concentration
+        self._power, self._effective_size = power, effective_size
+        self._num_temperatures = num_temperatures
+        family_of_rows = self.ranking_family
+        self._has_labels = num_components > 1 or family_of_rows.has_labels
+        names = [*family_of_rows.parameters, "shares", *["assignments"] * self._has_labels]
+        self._sites = {name: name for name in names}
+        model = partial(
+            tempered_mixture,
+            sample_component=self._components.sample,
+            num_components=num_components,
+            share_concentration=share_concentration,
+            power=power,
+            effective_size=effective_size,
+            has_plate=self._has_labels,
+        )
+        super().__init__(model)
+
+    @property
+    def ranking_family(self) -> RankingFamily:
+        """The likelihood of the rankings in each component."""
+        return self._components.ranking_family
+
+    @property
+    def num_components(self) -> int:
+        """K."""
+        return self._num_components
+
+    def num_temperatures(self, rankings: Rankings) -> int:
+        """Return R, the number of rungs of a ladder on some rankings."""
+        if self._num_temperatures is not None:
+            return self._num_temperatures
+        number, size = self._num_components, rankings.num_rankings
+        worth = size * self._power if self._effective_size is None else self._effective_size
+        free = number * (self._components.num_parameters(rankings) + 1) - 1
+        return choose_number(free, worth)
+
+    def _scale_arguments(self) -> dict[str, Any]:
+        return {}
+
+    def _check(self, args: tuple, kwargs: dict) -> None:
+        rankings = self._checked_rankings(args, kwargs)
+        self._components.check(rankings)
+        if self._effective_size is not None and self._effective_size > rankings.num_rankings:
+            raise ValueError(
+                f"effective_size is {self._effective_size:g}, but there are only "
+                f"{plural(rankings.num_rankings, 'ranking')}"
+            )
+
+    def _check_memory(self, args: tuple, kwargs: dict, num_chains: int) -> None:
+        rankings = find_rankings(args, kwargs)
+        rungs, rows = self.num_temperatures(rankings), rankings.num_rows
+        needed = 4 * num_chains * rungs * (self._num_components + 2) * rows * _COPIES
+        free = None if needed < _WORTH_A_LOOK else _memory.device_memory()
+        if free is None or needed <= _memory.USABLE * free:
+            return
+        raise _memory.TooLittleMemoryError(
+            f"{plural(num_chains, 'ladder')} of {rungs} temperatures, with {rows:,} distinct "
+            f"rankings in {plural(self._num_components, 'component')}, need about "
+            f"{needed / 1e9:.1f} GB of memory, but only {free / 1e9:.1f} GB is free: run fewer "
+            "chains at a time, lower num_temperatures or num_components, or take a sample of the "
+            "rankings"
+        )
+
+    def read_prior(self, z: dict, args: tuple, kwargs: dict) -> tuple[dict[str, Any], Array | None]:
+        rankings = find_rankings(args, kwargs)
+        path = self._path(rankings, self._components.read(rankings))
+        alpha = jnp.asarray(path.share_concentrations[1] * self._num_components, float)
+        return {"alpha": alpha, "num_components": self._num_components}, None
+
+    def _path(self, rankings: Rankings, rows: Rows) -> Path:
+        """Return the way from the prior to the model."""
+        first = default_share_concentration(rankings.num_items, rankings.num_rankings)
+        last = first if self._share_concentration is None else self._share_concentration
+        number = rows.data.counts.sum().astype(float)
+        power = jnp.asarray(self._power, float)
+        if self._effective_size is not None:
+            power = self._effective_size / number
+        return Path(power, number, (first, last))
+
+    # -- the chain -----------------------------------------------------------------------------
+
+    def _init(
+        self, rng_key: Array, init_params: dict | None, args: tuple, kwargs: dict
+    ) -> TemperedState:
+        rankings = find_rankings(args, kwargs)
+        rows, number = self._components.read(rankings), self.num_temperatures(rankings)
+        path = self._path(rankings, rows)
+        key_start, key_given, key_state, rng_key = random.split(rng_key, 4)
+        replicas = jax.vmap(lambda key: self._draw_prior(key, rows, path))(
+            random.split(key_start, number)
+        )
+        given = dict(init_params or {})
+        if given:
+            replicas = self._with_given(key_given, given, replicas, rows)
+        rungs = first_rungs(path, number)
+        scores = Scores(*jax.vmap(lambda x: self._score(x, rows))(replicas), jnp.ones(number))
+        progress = jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32)
+        keys = key_state, rng_key
+        return self._state(keys, replicas, rungs, scores, progress, rankings, rows)
+
+    def _finish_start(self, state: TemperedState, num_warmup: int) -> TemperedState:
+        return state._replace(num_warmup=jnp.full_like(state.num_warmup, num_warmup))
+
+    def _draw_prior(self, key: Array, rows: Rows, path: Path) -> Replica:
+        key_parameters, key_shares = random.split(key)
+        number = self._num_components
+        parameters = self._components.draw_prior(key_parameters, number, rows)
+        kappa = jnp.full(number, path.share_concentrations[0], float)
+        gammas = sample_log_gamma(key_shares, kappa)
+        return Replica(parameters, gammas - jax.nn.logsumexp(gammas))
+
+    def _with_given(
+        self, key: Array, given: dict[str, Array], replicas: Replica, rows: Rows
+    ) -> Replica:
+        """Return replicas that all start at values of the sites."""
+        one = jax.tree.map(lambda x: x[0], replicas)
+        sites = self._components.sites(one.parameters) | given
+        parameters = self._components.parameters(key, sites, rows)
+        log_shares = one.log_shares
+        if "shares" in given:
+            log_shares = jnp.log(given["shares"] / given["shares"].sum())
+        return jax.tree.map(
+            lambda x, y: jnp.broadcast_to(x.astype(y.dtype), y.shape),
+            Replica(parameters, log_shares),
+            replicas,
+        )
+
+    def _sweep(self, state: TemperedState, args: tuple, kwargs: dict) -> TemperedState:
+        rankings = find_rankings(args, kwargs)
+        rows = self._components.read(rankings)
+        path = self._path(rankings, rows)
+        key_rounds, key_state, rng_key = random.split(state.rng_key, 3)
+
+        def one_round(
+            carry: tuple[Replica, Rungs], key: Array
+        ) -> tuple[tuple[Replica, Rungs], Scores]:
+            replicas, rungs = carry
+            key_prior, key_steps, key_exchange = random.split(key, 3)
+            fresh = self._draw_prior(key_prior, rows, path)
+            replicas = jax.tree.map(lambda x, y: x.at[rungs.replica[0]].set(y), replicas, fresh)
+            replicas, scores = self._steps(key_steps, replicas, rungs, path, rows)
+            scores = jax.tree.map(lambda x: x[rungs.replica], scores)
+            rungs = exchange(key_exchange, rungs, path, scores.log_likelihood, scores.log_shares)
+            return (replicas, rungs), scores
+
+        start = state.replicas, state.rungs
+        keys = random.split(key_rounds, _EXCHANGES)
+        (replicas, rungs), scores = jax.lax.scan(one_round, start, keys)
+        last = jax.tree.map(lambda x: x[-1], scores)
+        sweep = state.sweep + 1
+        placed = is_adapted(sweep, state.num_warmup)
+        rungs = jax.tree.map(lambda a, b: jnp.where(placed, a, b), adapt(rungs), rungs)
+        keys, progress = (key_state, rng_key), (sweep, state.num_warmup)
+        return self._state(keys, replicas, rungs, last, progress, rankings, rows)
+
+    def _steps(
+        self, key: Array, replicas: Replica, rungs: Rungs, path: Path, rows: Rows
+    ) -> tuple[Replica, Scores]:
+        """Make steps of all replicas, each with the density of its rung."""
+        counts = rows.data.counts.astype(float)
+        number = len(rungs.replica)
+        place = jnp.zeros(number, jnp.int32).at[rungs.replica].set(jnp.arange(number))
+        positions = rungs.positions[place]
+
+        def one(key: Array, replica: Replica, power: Array, kappa: Array) -> tuple:
+            key_draws, key_steps = random.split(key)
+            draws = self._components.draw_steps(key_draws, self._num_steps, rows)
+            worth = power * path.num_rankings / self._num_components
+            draws = draws._replace(scale=_scale(key_draws, len(draws.scale), worth))
+            target = Target(rows.clusters, counts, power, kappa)
+            start = read_components(rows.clusters, *replica)
+            end, accepted = metropolis_steps(key_steps, target, start, draws)
+            replica = Replica(end.parameters, end.log_shares)
+            return replica, Scores(*_score(end, counts), accepted)
+
+        keys = random.split(key, number)
+        at = path.powers(positions), path.concentrations(positions)
+        return jax.vmap(one)(keys, replicas, *at)
+
+    def _score(self, replica: Replica, rows: Rows) -> tuple[Array, Array]:
+        return _score(read_components(rows.clusters, *replica), rows.data.counts.astype(float))
+
+    def _state(
+        self,
+        keys: tuple[Array, Array],
+        replicas: Replica,
+        rungs: Rungs,
+        scores: Scores,
+        progress: tuple[Array, Array],
+        rankings: Rankings,
+        rows: Rows,
+    ) -> TemperedState:
+        """Draw the labels at the last rung, and put the components in their order."""
+        key_labels, rng_key = keys
+        path = self._path(rankings, rows)
+        last = jax.tree.map(lambda x: x[rungs.replica[-1]], replicas)
+        components = read_components(rows.clusters, *last)
+        z, order = self._draw_labels(key_labels, components, rows)
+        last = jax.tree.map(lambda x: x[order], last)
+        z |= self._components.sites(last.parameters)
+        log_joint, rest = self._log_joint(z, last.log_shares, components.log_density, path, rows)
+        z |= {"shares": jnp.exp(last.log_shares), "log_joint": log_joint, "log_joint_rest": rest}
+        if self._has_labels:
+            z["alpha"] = jnp.asarray(path.share_concentrations[1] * self._num_components, float)
+        rejection = mean_rejection(rungs)
+        return TemperedState(
+            z=z,
+            potential_energy=-log_joint,
+            accept_prob=scores.accept_prob[-1],
+            overflow=jnp.array(False),
+            rng_key=rng_key,
+            rejection=rejection,
+            barrier=rejection.sum(),
+            round_trips=rungs.round_trips,
+            rung_power=path.powers(rungs.positions),
+            rung_share_concentration=path.concentrations(rungs.positions),
+            rung_log_likelihood=scores.log_likelihood,
+            rung_log_shares=scores.log_shares,
+            replicas=replicas,
+            rungs=rungs,
+            sweep=progress[0],
+            num_warmup=progress[1],
+        )
+
+    def _draw_labels(
+        self, key: Array, components: Components, rows: Rows
+    ) -> tuple[dict[str, Array], Array]:
+        """Return labels given the parameters, and the slots in order of first use."""
+        number, data = self._num_components, rows.data
+        if not self._has_labels:
+            return {}, jnp.arange(number)
+        log_weights = components.log_table + components.log_shares[:, None]
+        labels = draw_labels(key, log_weights, data.row_index)
+        is_padding = jnp.arange(len(labels)) >= data.counts.sum()
+        labels, order = canonical_order(jnp.where(is_padding, number, labels), number)
+        sizes = count_by_label(labels, number)
+        z = {
+            "assignments": labels.astype(label_dtype(number)),
+            "cluster_sizes": sizes,
+            "num_clusters": jnp.sum(sizes > 0),
+        }
+        return z, order
+
+    def _log_joint(
+        self, sites: dict[str, Array], log_shares: Array, log_density: Array, path: Path, rows: Rows
+    ) -> Pair:
+        """Return the log density of the sites, without the labels, to the power of the model."""
+        kappa, number = path.share_concentrations[1], self._num_components
+        log_prior = jnp.sum(self._components.log_prior(sites, rows))
+        log_prior += math.lgamma(number * kappa) - number * math.lgamma(kappa)
+        log_prior += jnp.sum((kappa - 1.0) * log_shares)
+        log_likelihood, rest = sum_as_pair([rows.data.counts * log_density])
+        return add_number((path.power * log_likelihood, path.power * rest), log_prior)
+
+    def _potential(self, state: TemperedState, args: tuple, kwargs: dict) -> Array:
+        rankings, sites = find_rankings(args, kwargs), state.z
+        rows = self._components.read(rankings)
+        parameters = self._components.parameters(random.key(0), sites, rows)
+        log_shares = jnp.log(sites["shares"])
+        components = read_components(rows.clusters, parameters, log_shares)
+        path = self._path(rankings, rows)
+        return -self._log_joint(sites, log_shares, components.log_density, path, rows)[0]
+
+
+def _score(components: Components, counts: Array) -> tuple[Array, Array]:
+    log_likelihood, rest = sum_as_pair([counts * components.log_density])
+    log_likelihood = jnp.maximum(log_likelihood + rest, _LEAST_NUMBER)
+    return log_likelihood, jnp.sum(components.log_shares)
+
+
+def _scale(key: Array, number: int, worth: Array) -> Array:
+    """Draw scales of steps, around the posterior standard deviation of a component."""
+    # the prior is as informative as a ranking
+    low, high = (x * jax.lax.rsqrt(1.0 + 0.5 * worth) for x in _SCALES)
+    uniforms = random.uniform(random.fold_in(key, 1), (number,))
+    return jnp.minimum(low * jnp.exp(uniforms * jnp.log(high / low)), _SCALES[1] / 2)
+
+
+def _component_model(family: Any) -> ComponentModel:
+    if isinstance(family, ComponentModel):
+        return family
+    name = family.name if isinstance(family, RankingFamily) else family
+    if isinstance(name, str) and name in COMPONENT_MODELS:
+        return COMPONENT_MODELS[name]()
+    names = ", ".join(map(repr, COMPONENT_MODELS))
+    raise ValueError(
+        f"family is one of {names}, or components such as MallowsComponents(…), got {family!r}"
+    )
+
+
+def _check_power(power: float, effective_size: float | None) -> None:
+    check_scale("power", power, learned=False)
+    if power > 1:
+        raise ValueError(f"power must be at most 1, got {power!r}")
+    if effective_size is None:
+        return
+    check_scale("effective_size", effective_size, learned=False)
+    if power != 1:
+        raise ValueError("power and effective_size say the same: give one of them")
+
+
+def _check_temperatures(number: int | None) -> None:
+    if number is not None:
+        check_whole("num_temperatures", number)
+        if number == 1:
+            raise ValueError("num_temperatures must be at least 2, the prior and the model, got 1")
