@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         cluster_profiles,
         cp_consensus,
         find_blocs,
+        log_evidence,
         log_predictive_density,
         map_consensus,
         predict_items,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from numpyro_rankings.rankings import Rankings, RankingsError
     from numpyro_rankings.readers import Survey, read_rankings, read_survey
     from numpyro_rankings.report.comparison import compare
+    from numpyro_rankings.report.group_path import group_path, lasting_number
     from numpyro_rankings.run import Run, StoreError, open_run
     from numpyro_rankings.self_check import check
 
@@ -67,9 +69,12 @@ _HOMES = {
     "credible_ball": "posterior.point_estimates",
     "diagnostics_table": "posterior.diagnostics",
     "find_blocs": "posterior",
+    "group_path": "report.group_path",
+    "lasting_number": "report.group_path",
     "list_datasets": "datasets",
     "load_dataset": "datasets",
     "log_bayes_factor": "posterior.evidence",
+    "log_evidence": "posterior",
     "log_language_evidence": "posterior.evidence",
     "log_predictive_density": "posterior",
     "log_predictive_of_points": "posterior.prediction",
@@ -106,9 +111,12 @@ __all__ = [
     "credible_ball",
     "diagnostics_table",
     "find_blocs",
+    "group_path",
+    "lasting_number",
     "list_datasets",
     "load_dataset",
     "log_bayes_factor",
+    "log_evidence",
     "log_language_evidence",
     "log_predictive_density",
     "log_predictive_of_points",

@@ -41,6 +41,7 @@ __all__ = [
     "plot_concentration",
     "plot_consensus",
     "plot_decay",
+    "plot_group_path",
     "plot_num_clusters",
     "plot_partition_in_time",
     "plot_predictive_check",
@@ -597,3 +598,34 @@ def plot_num_clusters(data: Any, ax: "Axes | None" = None) -> "Axes":
     ax.set_xlabel("number of groups")
     ax.set_ylabel("probability")
     return _tidy(ax, "y")
+
+
+def plot_group_path(path: Any, ax: "Axes | None" = None) -> "Axes":
+    """Plot the probability of each number of groups, as if there were fewer rankings.
+
+    The probabilities are stacked, the smallest number at the bottom.
+
+    :param path: the result of :func:`~numpyro_rankings.group_path`.
+    """
+    sizes, numbers = path["effective_size"].values, path["num_components"].values
+    probability = path["probability"].values.T
+    ax = _axes(ax, _WIDTH, 2.8)
+    colors = [COLORS[k % len(COLORS)] for k in range(len(numbers))]
+    # the edges tell colours apart that come again
+    ax.stackplot(sizes, probability, colors=colors, edgecolor="white", linewidth=0.5)
+    bottom = np.cumsum(probability, axis=0) - probability
+    for k, number in enumerate(numbers):
+        where = int(probability[k].argmax())
+        if probability[k, where] > 0.5:
+            inside = np.flatnonzero(probability[k] > 0.5)
+            where = int(inside[len(inside) // 2])
+            height = bottom[k, where] + probability[k, where] / 2
+            ax.annotate(
+                str(number), (sizes[where], height), color="white", ha="center", va="center"
+            )
+    ax.set_xscale("log")
+    ax.set_xlim(sizes[0], sizes[-1])
+    ax.set_ylim(0, 1)
+    ax.set_xlabel("as many rankings as")
+    ax.set_ylabel("probability of the number of groups")
+    return _tidy(ax)

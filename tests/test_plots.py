@@ -20,6 +20,7 @@ from numpyro_rankings.plots import (
     plot_concentration,
     plot_consensus,
     plot_decay,
+    plot_group_path,
     plot_num_clusters,
     plot_partition_in_time,
     plot_predictive_check,
@@ -187,6 +188,18 @@ def test_number_of_clusters(data):
         (pytest.approx(2), 0.75),
         (pytest.approx(3), 0.25),
     ]
+
+
+def test_group_path_names_the_numbers_that_are_probable():
+    probability = np.array([[0.9, 0.1, 0.0], [0.2, 0.8, 0.0], [0.1, 0.8, 0.1], [0.0, 0.4, 0.6]])
+    path = xr.Dataset(
+        {"probability": (("effective_size", "num_components"), probability)},
+        {"effective_size": [2.0, 10.0, 50.0, 250.0], "num_components": [1, 2, 3]},
+    )
+    ax = plot_group_path(path)
+    assert [text.get_text() for text in ax.texts] == ["1", "2", "3"]
+    assert [text.xy[0] for text in ax.texts] == [2.0, 50.0, 250.0]
+    assert (ax.get_xlim(), ax.get_ylim(), ax.get_xscale()) == ((2.0, 250.0), (0.0, 1.0), "log")
 
 
 def test_trace_of_each_chain(data):

@@ -18,6 +18,7 @@ from numpyro_rankings.ops.orderings import (
 from numpyro_rankings.posterior.blocs import Bloc, BlocLevel, Blocs, find_blocs
 from numpyro_rankings.posterior.draws import Draws
 from numpyro_rankings.posterior.further_lists import PredictedItems, predict_items
+from numpyro_rankings.posterior.ladders import LogEvidence, log_evidence
 from numpyro_rankings.posterior.predictive_density import log_predictive_density
 from numpyro_rankings.posterior.profiles import (
     PartitionProfile,
@@ -34,6 +35,7 @@ __all__ = [
     "CenterProfile",
     "ClusterProfile",
     "Draws",
+    "LogEvidence",
     "PartitionProfile",
     "PredictedItems",
     "Profile",
@@ -46,6 +48,7 @@ __all__ = [
     "find_blocs",
     "holds",
     "kendall_distance",
+    "log_evidence",
     "log_predictive_density",
     "map_consensus",
     "membership_probability",

@@ -73,6 +73,7 @@ class TemperedState(NamedTuple):
     barrier: Array  # their sum Λ
     round_trips: Array  # since the rungs were placed
     rung_power: Array  # z of each rung, (R,)
+    rung_effective_size: Array  # z N, (R,)
     rung_share_concentration: Array  # κ of each rung, (R,)
     rung_log_likelihood: Array  # log likelihood at each rung, not raised to its power, (R,)
     rung_log_shares: Array  # sum of the log shares at each rung, (R,)
@@ -160,6 +161,7 @@ class TemperedMixture(RankingKernel):
         "barrier",
         "round_trips",
         "rung_power",
+        "rung_effective_size",
         "rung_share_concentration",
         "rung_log_likelihood",
         "rung_log_shares",
@@ -351,10 +353,10 @@ class TemperedMixture(RankingKernel):
         positions = rungs.positions[place]
 
         def one(key: Array, replica: Replica, power: Array, kappa: Array) -> tuple:
-            key_draws, key_steps = random.split(key)
+            key_draws, key_scale, key_steps = random.split(key, 3)
             draws = self._components.draw_steps(key_draws, self._num_steps, rows)
             worth = power * path.num_rankings / self._num_components
-            draws = draws._replace(scale=_scale(key_draws, len(draws.scale), worth))
+            draws = draws._replace(scale=_scale(key_scale, len(draws.scale), worth))
             target = Target(rows.clusters, counts, power, kappa)
             start = read_components(rows.clusters, *replica)
             end, accepted = metropolis_steps(key_steps, target, start, draws)
@@ -390,7 +392,7 @@ class TemperedMixture(RankingKernel):
         z |= {"shares": jnp.exp(last.log_shares), "log_joint": log_joint, "log_joint_rest": rest}
         if self._has_labels:
             z["alpha"] = jnp.asarray(path.share_concentrations[1] * self._num_components, float)
-        rejection = mean_rejection(rungs)
+        rejection, powers = mean_rejection(rungs), path.powers(rungs.positions)
         return TemperedState(
             z=z,
             potential_energy=-log_joint,
@@ -400,7 +402,8 @@ class TemperedMixture(RankingKernel):
             rejection=rejection,
             barrier=rejection.sum(),
             round_trips=rungs.round_trips,
-            rung_power=path.powers(rungs.positions),
+            rung_power=powers,
+            rung_effective_size=powers * path.num_rankings,
             rung_share_concentration=path.concentrations(rungs.positions),
             rung_log_likelihood=scores.log_likelihood,
             rung_log_shares=scores.log_shares,
@@ -460,7 +463,7 @@ def _scale(key: Array, number: int, worth: Array) -> Array:
     """Draw scales of steps, around the posterior standard deviation of a component."""
     # the prior is as informative as a ranking
     low, high = (x * jax.lax.rsqrt(1.0 + 0.5 * worth) for x in _SCALES)
-    uniforms = random.uniform(random.fold_in(key, 1), (number,))
+    uniforms = random.uniform(key, (number,))
     return jnp.minimum(low * jnp.exp(uniforms * jnp.log(high / low)), _SCALES[1] / 2)
 
 

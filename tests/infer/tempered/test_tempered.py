@@ -1,0 +1,213 @@
+"""Tempered mixtures against sums over all labels, and each of their moves alone."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from helpers.kernel_tests import run_chains
+from helpers.tempered_twin import (
+    MallowsMarginal,
+    Multiplicities,
+    PlackettLuceMarginal,
+    log_together,
+)
+from jax import random
+from scipy.special import logsumexp
+
+from numpyro_rankings import Rankings
+from numpyro_rankings.infer import MallowsComponents, PlackettLuceComponents, TemperedMixture
+from numpyro_rankings.infer.tempered.kernel import Replica
+from numpyro_rankings.infer.tempered.ladder import Path, adapt, exchange, first_rungs
+from numpyro_rankings.infer.tempered.steps import Target, metropolis_steps, read_components
+from numpyro_rankings.posterior import log_evidence
+
+NU, R = 0.8, np.array([0.5, 1.0, 1.5])
+SHAPE = [0.7, 1.0, 1.6]
+
+
+def _log_prior(theta, left):
+    """The conjugate prior of θ at a stage of four items, eq. (7), unnormalised."""
+    log_psi = np.log(np.exp(-np.outer(range(left + 1), theta)).sum(0))
+    return -NU * (R[3 - left] * theta + log_psi)
+
+
+MALLOWS = [[0, 1, 2, 3], [0, 1], [1, 0, 2, 3], [3, 2], [3, 2, 1, 0]]
+PLACKETT_LUCE = [[0, 1, 2], [0], [1, 0, 2], [2], [2, 1, 0]]
+FAMILIES = {
+    "mallows": (
+        MALLOWS,
+        4,
+        lambda: MallowsComponents(NU, list(R)),
+        lambda: MallowsMarginal(MALLOWS, 4, _log_prior),
+    ),
+    "plackett-luce": (
+        PLACKETT_LUCE,
+        3,
+        lambda: PlackettLuceComponents(SHAPE),
+        lambda: PlackettLuceMarginal(PLACKETT_LUCE, SHAPE),
+    ),
+}
+KAPPA = 1.3
+NUM_LADDERS = 16
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("number, copies", [(2, 3), (3, 1), (3, 3), (1, 3)])
+@pytest.mark.slow
+def test_draws_and_evidence_are_those_of_a_sum_over_all_labels(family, number, copies):
+    lists, num_items, components, marginal = FAMILIES[family]
+    log_marginal = marginal()
+    count = 1 if copies == 1 else 10  # ten rankings at the power 0.3 count as three
+    rankings = Rankings.from_orderings(lists, num_items=num_items, counts=[count] * len(lists))
+    kernel = TemperedMixture(
+        components(), number, KAPPA, copies / count, num_temperatures=8, num_steps=24
+    )
+    mcmc = run_chains(
+        kernel, rankings, seed=3, num_warmup=300, num_samples=6000, num_chains=NUM_LADDERS
+    )
+    ways = Multiplicities(len(lists), copies, number, KAPPA)
+    expected = ways.log_evidence(log_marginal)
+    evidence = log_evidence(mcmc)
+    assert evidence.standard_error < 0.015
+    assert abs(evidence.value - expected) < 5 * max(evidence.standard_error, 1e-3)
+    if number == 1 and family == "plackett-luce":
+        return
+    labels = mcmc.get_samples(group_by_chain=True)["assignments"]
+    first = np.arange(len(lists)) * count  # one ranking of each row
+    for pair in [(0, 1), (0, 4), (2, 3), (1, 2)]:
+        exact = log_together(len(lists), copies, number, KAPPA, log_marginal, pair)
+        together = labels[..., first[pair[0]]] == labels[..., first[pair[1]]]
+        means = np.asarray(together).mean(1)
+        error = means.std(ddof=1) / np.sqrt(NUM_LADDERS)
+        assert abs(means.mean() - np.exp(exact - expected)) < 5 * max(error, 1e-4), pair
+
+
+# -- each move alone -----------------------------------------------------------------------------
+
+_FULL = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]]
+_NUM_JOINT = 40_000
+
+
+def _joint_draws(kernel, rows, path):
+    """Draw shares and parameters from the prior, and six rankings given these."""
+
+    def one(key):
+        key_prior, key_rows = random.split(key)
+        replica = kernel._draw_prior(key_prior, rows, path)
+        log_density = read_components(rows.clusters, *replica).log_density
+        drawn = random.categorical(key_rows, log_density, shape=(6,))
+        return replica, jnp.sum(drawn[:, None] == jnp.arange(6), axis=0).astype(float)
+
+    return jax.vmap(one)(random.split(random.key(0), _NUM_JOINT))
+
+
+def _statistics(replica, counts, rows):
+    """Functions of state and data that a wrong move changes."""
+    log_density = read_components(rows.clusters, *replica).log_density
+    log_likelihood = jnp.sum(counts * log_density)
+    leaves = [jnp.tanh(x.reshape(-1)) for x in jax.tree.leaves(replica.parameters)]
+    values = jnp.concatenate([jnp.exp(replica.log_shares), *leaves])
+    return jnp.concatenate([values, values * log_likelihood, log_likelihood[None]])
+
+
+@pytest.mark.parametrize("family", ["mallows", "plackett-luce"])
+@pytest.mark.parametrize("moves", ["shares", "parameters", "all"])
+def test_a_move_keeps_the_joint_distribution_of_state_and_data(family, moves):
+    kernel = TemperedMixture(family, 3)
+    rows = kernel._components.read(Rankings.from_orderings(_FULL, num_items=3))
+    path = Path(jnp.ones(()), jnp.array(6.0), (KAPPA, KAPPA))
+    replicas, counts = _joint_draws(kernel, rows, path)
+
+    def move(key, replica, counts):
+        if moves == "all":  # as the kernel makes them, at the only rung
+            own = rows._replace(data=rows.data._replace(counts=counts))
+            one = jax.tree.map(lambda x: x[None], replica)
+            rungs = first_rungs(path, 2)
+            rungs = rungs._replace(positions=jnp.ones(1), replica=jnp.zeros(1, jnp.int32))
+            end, _ = kernel._steps(key, one, rungs, path, own)
+            return jax.tree.map(lambda x: x[0], end)
+        key_draws, key_steps = random.split(key)
+        draws = kernel._components.draw_steps(key_draws, 16, rows)
+        draws = draws._replace(scale=jnp.full(16, 1.0))
+        if moves == "shares":  # no step of the parameters is accepted, or the shares stay
+            draws = draws._replace(log_uniform=jnp.full(16, jnp.inf))
+        else:
+            draws = draws._replace(normals=draws.normals.at[:, -1].set(0.0))
+        target = Target(rows.clusters, counts, jnp.ones(()), jnp.array(KAPPA))
+        start = read_components(rows.clusters, *replica)
+        end, _ = metropolis_steps(key_steps, target, start, draws)
+        return Replica(end.parameters, end.log_shares)
+
+    keys = random.split(random.key(1), _NUM_JOINT)
+    moved = jax.jit(jax.vmap(move))(keys, replicas, counts)
+    statistics = jax.jit(jax.vmap(lambda x, y: _statistics(x, y, rows)))
+    change = np.asarray(statistics(moved, counts) - statistics(replicas, counts), float)
+    has_moved = np.any(np.abs(change) > 1e-4, axis=0)
+    shares, parameters = has_moved[:3].all(), has_moved[3 : (len(has_moved) - 1) // 2].all()
+    assert (shares, parameters) == (moves != "parameters", moves != "shares")
+    error = change.std(0, ddof=1) / np.sqrt(_NUM_JOINT)
+    assert np.all(np.abs(change.mean(0)) <= 5 * error)
+
+
+def test_exchanges_bring_each_rung_its_own_distribution():
+    # five states with known log likelihoods; only the prior draws them, exchanges do the rest
+    log_likelihoods = jnp.array([-9.0, -6.0, -4.0, -3.0, -2.5])
+    prior = jnp.array([0.4, 0.3, 0.15, 0.1, 0.05])
+    log_shares = jnp.array([-3.0, -5.0, -2.0, -4.0, -2.5])
+    path = Path(jnp.ones(()), jnp.array(3.0), (2.0, 1.0))
+
+    def step(carry, key):
+        states, rungs = carry
+        key_prior, key_exchange = random.split(key)
+        fresh = random.choice(key_prior, 5, p=at_prior)
+        states = states.at[rungs.replica[0]].set(fresh)
+        own = states[rungs.replica]
+        rungs = exchange(key_exchange, rungs, path, log_likelihoods[own], log_shares[own])
+        return (states, rungs), states[rungs.replica]
+
+    rungs = first_rungs(path, 5)
+    powers, kappas = path.powers(rungs.positions), path.concentrations(rungs.positions)
+    assert float(powers[0]) == 0 and float(powers[-1]) == pytest.approx(1)
+    assert float(kappas[0]) == 2 and float(kappas[-1]) == pytest.approx(1)
+    expected = np.log(prior) + powers[:, None] * log_likelihoods + kappas[:, None] * log_shares
+    expected = np.exp(expected - logsumexp(np.asarray(expected), axis=1, keepdims=True))
+    at_prior = jnp.asarray(expected[0])
+
+    def chain(key):
+        start = jnp.zeros(5, jnp.int32), rungs
+        (_, end), drawn = jax.lax.scan(step, start, random.split(key, 3000))
+        shares = jnp.mean(drawn[200:, :, None] == jnp.arange(5), axis=0)
+        return shares, end.round_trips
+
+    shares, round_trips = jax.jit(jax.vmap(chain))(random.split(random.key(2), 200))
+    error = shares.std(0, ddof=1) / np.sqrt(len(shares))
+    assert np.all(np.abs(shares.mean(0) - expected) <= 5 * np.maximum(error, 1e-4))
+    assert np.all(round_trips > 50)
+
+
+def test_rungs_are_placed_so_that_exchanges_cost_the_same():
+    path = Path(jnp.ones(()), jnp.array(100.0), (3.0, 3.0))
+    rungs = first_rungs(path, 5)
+    rungs = rungs._replace(
+        acceptance=jnp.array([9.0, 9.0, 9.0, 1.0]), num_exchanges=jnp.array(10), round_trips=4
+    )
+    placed = adapt(rungs)
+    positions = np.asarray(placed.positions)
+    assert positions[0] == 0 and positions[-1] == 1 and np.all(np.diff(positions) > 0)
+    # the last pair, where one of ten was accepted, gets most of the rungs
+    assert np.sum(positions > 0.75) == 4
+    assert int(placed.round_trips) == int(placed.num_exchanges) == 0
+    np.testing.assert_array_equal(placed.replica, rungs.replica)
+
+
+def test_the_first_rung_is_the_prior():
+    rankings = Rankings.from_orderings(PLACKETT_LUCE, num_items=3)
+    kernel = TemperedMixture("plackett-luce", 2, num_temperatures=4, num_steps=8)
+    mcmc = run_chains(kernel, rankings, seed=1, num_warmup=20, num_samples=500, num_chains=8)
+    fields = mcmc.get_extra_fields(group_by_chain=True)
+    assert np.all(np.asarray(fields["rung_power"])[..., 0] == 0)
+    assert np.all(np.diff(np.asarray(fields["rung_power"])) > 0)
+    # Dirichlet(1): E log w of two shares; of each listed ranking E log p is known from three items
+    log_shares = np.asarray(fields["rung_log_shares"])[..., 0].mean(1)
+    error = log_shares.std(ddof=1) / np.sqrt(8)
+    assert abs(log_shares.mean() + 2.0) < 6 * error
