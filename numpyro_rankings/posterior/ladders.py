@@ -71,7 +71,8 @@ def log_evidence(draws: Any, effective_size: float | None = None) -> LogEvidence
     :return: the value, for one ranking after the other as they are, and its standard error, from
         batches of the draws and, with several ladders, from their differences.
     :raises TypeError: if the draws are of another kernel.
-    :raises ValueError: if there are fewer than 20 draws, or the ladders do not reach that far.
+    :raises ValueError: if there are fewer than 20 draws, if some are of the warm-up, or if the
+        ladders do not reach that far.
 
     **References**
 
@@ -134,9 +135,11 @@ def ladders_of(source: Any) -> list[Ladder]:
             "an evidence needs the draws of a TemperedMixture with its extra fields, as an MCMC, a "
             f"Run or ArviZ data: these have no {missing[0]}"
         )
-    number = Draws.of(source).samples["shares"].shape[-1]
+    number = Draws.of(source).num_components
+    assert number is not None
     arrays = [np.asarray(stats[name], np.float64) for name in _FIELDS]
-    # the rungs do not move after the warm-up
+    if any(np.ptp(x, axis=1).any() for x in arrays[:3]):
+        raise ValueError("an evidence needs draws after the warm-up, in which the rungs move")
     return [
         Ladder(number, power[-1], size[-1], kappa[-1], *scores)
         for power, size, kappa, *scores in zip(*arrays, strict=True)
@@ -145,11 +148,13 @@ def ladders_of(source: Any) -> list[Ladder]:
 
 def _stats_of(source: Any) -> dict[str, Any]:
     """Return the extra fields of draws, each (chains, draws, …)."""
+    if hasattr(source, "as_mcmc"):
+        source = source.as_mcmc()
+    elif hasattr(source, "to_inference_data"):  # a stored run
+        source = source.to_inference_data()
     if hasattr(source, "__contains__") and "sample_stats" in source:
         stats = source["sample_stats"]
         return {name: stats[name].values for name in _FIELDS if name in stats}
-    if hasattr(source, "as_mcmc"):
-        source = source.as_mcmc()
     if isinstance(source, MCMC):
         return source.get_extra_fields(group_by_chain=True)
     return {}

@@ -340,8 +340,8 @@ class TemperedMixture(RankingKernel):
         sweep = state.sweep + 1
         placed = is_adapted(sweep, state.num_warmup)
         rungs = jax.tree.map(lambda a, b: jnp.where(placed, a, b), adapt(rungs), rungs)
-        keys, progress = (key_state, rng_key), (sweep, state.num_warmup)
-        return self._state(keys, replicas, rungs, last, progress, rankings, rows)
+        after, progress = (key_state, rng_key), (sweep, state.num_warmup)
+        return self._state(after, replicas, rungs, last, progress, rankings, rows)
 
     def _steps(
         self, key: Array, replicas: Replica, rungs: Rungs, path: Path, rows: Rows

@@ -11,13 +11,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array, random
 
 from numpyro_rankings.infer.mixture.target import Clusters, Kind, StepDraw
 from numpyro_rankings.ops.sampling import draw_together
 
-_SLOT = np.array(0)  # components are the same in all slots
 _STEPS_OF_BLOCK = 8  # a step costs the row of one component, beginning a block those of all
 
 
@@ -50,7 +48,8 @@ class One(NamedTuple):
 
 def read_components(clusters: Clusters, parameters: Any, log_shares: Array) -> Components:
     """Evaluate all rows in all components."""
-    log_table = jax.lax.map(lambda x: clusters.log_row(x, _SLOT), parameters)
+    slot = jnp.zeros((), jnp.int32)  # components are the same in all slots
+    log_table = jax.lax.map(lambda x: clusters.log_row(x, slot), parameters)
     return Components(parameters, log_shares, log_table, log_mixture(log_table, log_shares))
 
 
@@ -104,7 +103,7 @@ def _change_one(
     def step(one: One, draw: StepDraw) -> tuple[One, Array]:
         proposal = clusters.propose(one.parameters, one.parameters, Kind(no, no, no), draw)
         parameters = jax.tree.map(lambda x: x[None], proposal.parameters)
-        log_row = clusters.log_row(proposal.parameters, _SLOT)
+        log_row = clusters.log_row(proposal.parameters, slot)
         log_density = _log_sum(others, log_row + log_share)
         new = One(proposal.parameters, clusters.log_prior(parameters)[0], log_row, log_density)
         gain = jnp.sum(target.counts * (new.log_density - one.log_density))
