@@ -27,7 +27,7 @@ def bundled(args):
         for number in (3, 4):
             start = time.perf_counter()
             kernel = TemperedMixture(family, number)
-            run = Run(kernel, rankings, key=jax.random.key(args.seed), num_chains=4)
+            run = Run(kernel, rankings, key=jax.random.key(args.seeds[0]), num_chains=4)
             run.until(rhat=1.01, ess=200, minutes=0.2 if args.quick else args.minutes)
             seconds = time.perf_counter() - start
             shares = np.asarray(run.get_samples(group_by_chain=True)["shares"])
@@ -48,7 +48,7 @@ def simulated(args):
     print("|---|---|---|---|---|---|---|")
     for name in args.only:
         rankings = DATA[name](100 if args.quick else 1000)
-        for seed in (1, 2):
+        for seed in args.seeds:
             clock = [time.perf_counter()]
             path = group_path(
                 rankings,
@@ -115,7 +115,8 @@ def three_and_noise(size):
         center[places] = center[rng.permutation(places)]
         centers.append(center)
     sizes = [int(size * share) for share in (0.4, 0.3, 0.2)]
-    noise = [rng.permutation(NUM_ITEMS) for _ in range(size // 10)]
+    # the last item of all is certain
+    noise = [rng.permutation(NUM_ITEMS)[:-1] for _ in range(size // 10)]
     lists = _sample(jax.random.key(2), centers, sizes, 0.5)
     return Rankings.from_orderings(np.concatenate([lists, noise]), num_items=NUM_ITEMS)
 
@@ -136,7 +137,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("part", choices=["bundled", "simulated"])
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--minutes", type=float, default=3)
     parser.add_argument("--most", type=int, default=8, help="largest number of groups")
     parser.add_argument("--sweeps", type=int, default=200, help="of the warm-up, and kept")
