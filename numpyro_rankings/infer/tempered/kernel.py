@@ -347,7 +347,8 @@ class TemperedMixture(RankingKernel):
         """Make steps of all replicas, each with the density of its rung."""
         counts = rows.data.counts.astype(float)
         number = len(rungs.replica)
-        place = jnp.zeros(number, jnp.int32).at[rungs.replica].set(jnp.arange(number))
+        numbers = jnp.arange(number, dtype=jnp.int32)
+        place = jnp.zeros_like(numbers).at[rungs.replica].set(numbers)
         positions = rungs.positions[place]
 
         def one(key: Array, replica: Replica, power: Array, kappa: Array) -> tuple:
