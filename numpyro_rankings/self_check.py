@@ -37,6 +37,7 @@ from numpyro_rankings.infer import (
     SliceGibbs,
     SplitMerge,
     SubclusterGibbs,
+    TemperedMixture,
     exponential_decay,
     window_decay,
 )
@@ -309,9 +310,9 @@ def _agrees_after_a_nudge(kernel: MCMCKernel, state: Any, args: tuple, found: An
 
     for seed in range(_MOST_NUDGES):
         rng = np.random.default_rng(seed)
-        z = jax.tree.map(lambda x: nudge(x, rng), state.z)  # noqa: B023
+        nudged = jax.tree.map(lambda x: nudge(x, rng), state)  # noqa: B023
         data = jax.tree.map(lambda x: nudge(x, rng), args)  # noqa: B023
-        plain = sweep_plainly(kernel, state._replace(z=z), data)
+        plain = sweep_plainly(kernel, nudged, data)
         if difference_of(plain, found).site is None:
             return True
     return False
@@ -335,6 +336,7 @@ def _cases() -> dict[str, tuple[Callable[[], MCMCKernel], tuple]]:
     # The moves with the labels integrated out take longest, so one variant of each family has them.
     few: dict[str, Any] = {"num_marginal_steps": 1}
     none: dict[str, Any] = {"max_clusters": 4, "num_marginal_steps": 0}
+    ladder = {"num_temperatures": 2, "num_steps": 2}
     return {
         "SliceGibbs": (lambda: SliceGibbs(_GAMMA, **none), rankings),
         "SliceGibbs, parallel": (
@@ -358,6 +360,11 @@ def _cases() -> dict[str, tuple[Callable[[], MCMCKernel], tuple]]:
         ),
         "DPPlackettLuceGibbs": (
             lambda: DPPlackettLuceGibbs(_GAMMA, _GAMMA, _GAMMA, **none),
+            rankings,
+        ),
+        "TemperedMixture": (lambda: TemperedMixture("mallows", 2, **ladder), rankings),
+        "TemperedMixture, plackett-luce": (
+            lambda: TemperedMixture("plackett-luce", 2, **ladder),
             rankings,
         ),
         "CollapsedGibbs": (lambda: CollapsedGibbs(gauss, _GAMMA), (_LINE,)),

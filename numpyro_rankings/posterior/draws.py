@@ -185,6 +185,8 @@ class Draws:
         if family is not None and sites is None:
             lacks_empty = any(np.isnan(samples[name]).any() for name in family.parameters)
             samples = family.fill_empty(samples)
+            if "shares" in samples:  # components that are empty in all draws are left out
+                lacks_empty |= bool(np.any(samples["shares"].sum(-1) < 1.0 - 1e-3))
         kernel = str(posterior.attrs.get("kernel", ""))
         known = posterior.attrs.get(NUM_COMPONENTS)
         # draws of a process have no such number
@@ -230,6 +232,12 @@ class Draws:
     def sizes(self) -> np.ndarray | None:
         """The sizes of the clusters, (chains, draws, C), None if the samples do not have them."""
         return self.samples.get("cluster_sizes")
+
+    @property
+    def shares(self) -> np.ndarray | None:
+        """The shares of the components, (chains, draws, C), if the kernel draws them."""
+        has_shares = self.is_by_itself and self.sizes is not None
+        return self.samples.get("shares") if has_shares else None
 
     @property
     def num_chains(self) -> int:
@@ -341,7 +349,9 @@ def _partition_of(
     if family.partitions == ("components",) or (num_components == "auto" and slots == 1):
         number = slots
     elif num_components == "auto":
-        return "unknown", None
+        if "shares" not in samples:
+            return "unknown", None
+        number = slots
     else:
         number = num_components
     if number is None:

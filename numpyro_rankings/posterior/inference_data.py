@@ -98,11 +98,12 @@ def to_inference_data(
     The group ``log_likelihood`` has a column for each ranking, not for each distinct row: leaving
     one ranking out keeps the others of its row. It is the log probability of the ranking given the
     labels of all others, with its own label summed out, so that :func:`arviz.loo` leaves out the
-    label too; its attributes say so. With ``judge_sites`` it is the log probability of the ranking
-    and of these outcomes of its judge together, named in the attribute ``of``: leaving one out
-    leaves out the judge. Pass ``reff`` to that function, for instance the share of effective draws
-    of ``log_joint``: by default ArviZ averages over all variables, and the empty slots make the
-    average NaN.
+    label too; its attributes say so. Draws of :class:`~numpyro_rankings.infer.TemperedMixture` give
+    the shares of the components instead of labels. With ``judge_sites`` it is the log probability
+    of the ranking and of these outcomes of its judge together, named in the attribute ``of``:
+    leaving one out leaves out the judge. Pass ``reff`` to that function, for instance the share of
+    effective draws of ``log_joint``: by default ArviZ averages over all variables, and the empty
+    slots make the average NaN.
 
     :param mcmc: the MCMC after ``mcmc.run(key, rankings)``, of a kernel or of
         :class:`numpyro.infer.Gibbs` with one block of this package.
@@ -246,11 +247,12 @@ def _finished(data: Any, posterior: Any, draws: Draws, values: np.ndarray | None
     groups = {"posterior": posterior}
     if values is not None:
         coords = {name: posterior[name] for name in ("chain", "draw")}
+        given = "those of all others" if draws.shares is None else "the shares"
         groups["log_likelihood"] = xr.Dataset(
             {"rankings": (("chain", "draw", "ranking"), values)},
             {**coords, "ranking": np.arange(values.shape[-1])},
             {
-                "labels": "that of the ranking is summed out, given those of all others",
+                "labels": "that of the ranking is summed out, given " + given,
                 "of": ", ".join(["rankings", *draws.judge_sites]),
             },
         )
@@ -377,6 +379,8 @@ def _names_of(draws: Draws, points: Sequence[Any] | None) -> _Names:
         "cluster": np.arange(draws.num_slots or 1),
     }
     dims = {"assignments": ["ranking"], "cluster_sizes": ["cluster"]}
+    if "shares" in draws.samples:
+        dims["shares"] = ["cluster"]
     dims |= {site: ["ranking"] for site in draws.judge_sites}
     dims["rankings"] = ["ranking", "stage"]
     of_clusters = ["cluster"] if draws.labels is not None else []

@@ -25,7 +25,8 @@ def pointwise_log_likelihood(
 
     Under the Dirichlet process of Mallows models it is the log of
     ``Σ_c N_c P(π | σ_c, θ_c) + α (n-t)!/n!`` over ``N - 1 + α``, where ``N_c`` does not count the
-    ranking itself. Of ``DPPlackettLuceGibbs`` the term of a new cluster is a mean over some drawn
+    ranking itself. Draws with the shares of the components determine ``Σ_c w_c P(π | σ_c, θ_c)``
+    without labels. Of ``DPPlackettLuceGibbs`` the term of a new cluster is a mean over some drawn
     from the prior: the fewer, the more the values of rankings that fit no other cluster scatter.
 
     :param which: indices of some rankings, (M,); by default all.
@@ -57,7 +58,7 @@ def parameters_of(draws: Draws) -> dict[str, np.ndarray]:
     """Return what the likelihood of rankings depends on, each (D, …).
 
     Slots that no draw uses are left out, unless their parameters matter. ``prior_scale``
-    is the concentration of the prior of the labels.
+    is the concentration of the prior of the labels; draws with ``shares`` do without it.
     """
     family, flat = draws.check_family(), draws.flat()
     names = {*family.parameters, *family.new_cluster_sites, "alpha"} & set(flat)
@@ -66,6 +67,13 @@ def parameters_of(draws: Draws) -> dict[str, np.ndarray]:
         raise ValueError("the samples have no cluster_sizes")
     if draws.sizes is None:
         return parameters
+    if draws.shares is not None:
+        if draws.lacks_empty:
+            raise ValueError(
+                "the posterior has no parameters for components that are empty in a draw: pass "
+                "the run, or mcmc.get_samples()"
+            )
+        return parameters | {"shares": flat["shares"], "cluster_sizes": flat["cluster_sizes"]}
     if draws.partition in ("components", "process") and family.scale not in flat:
         raise ValueError(f"the samples have no {family.scale}")
     # in a single population it has no effect
@@ -94,6 +102,8 @@ def _pointwise(
         table = family.log_rows(draw, orderings, offered)
         if "assignments" not in draw:
             return table[0, row_index]
+        if "shares" in draw:
+            return log_of_shares(table, draw["shares"])[row_index]
         log_new = None
         if family.has_marginal:
             log_new = family.log_new_cluster(key, draw, orderings, offered, num_new_clusters)
@@ -153,6 +163,11 @@ def log_of_mixture(
         return logsumexp(jnp.log(sizes + prior.kappa) + by_cluster, axis=0) - total
     clusters = logsumexp(prior.log_join(sizes) + by_cluster, axis=0)
     return jnp.logaddexp(clusters, prior.log_open((sizes > 0).sum(0)) + log_new) - total
+
+
+def log_of_shares(table: Array, shares: Array) -> Array:
+    """Log probability of each row, (rows,), given that in each component, and their shares."""
+    return logsumexp(jnp.log(shares)[:, None] + table, axis=0)
 
 
 def pointwise_of_block(mcmc: MCMC, block: GibbsKernel, draws: Draws) -> np.ndarray:

@@ -14,7 +14,7 @@ from numpyro_rankings.families import RankingFamily
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.posterior.draws import Draws
-from numpyro_rankings.posterior.likelihood import log_of_mixture, parameters_of
+from numpyro_rankings.posterior.likelihood import log_of_mixture, log_of_shares, parameters_of
 from numpyro_rankings.rankings import Rankings, check_rankings
 
 
@@ -41,7 +41,8 @@ def log_predictive_density(
     weights are :math:`N_c + \alpha/K`, and the empty components share the rest. For draws of a
     Plackett–Luce kernel the probabilities are mixed in the same way. A new cluster of
     ``DPPlackettLuceGibbs`` has no closed form: for each draw its term is the mean over clusters
-    drawn from the prior given the root, which is unbiased.
+    drawn from the prior given the root, which is unbiased. Draws of
+    :class:`~numpyro_rankings.infer.TemperedMixture` have the weights, their ``shares``.
 
     :param samples: a :class:`~numpyro_rankings.Run` or :class:`numpyro.infer.MCMC` that has run,
         what :func:`~numpyro_rankings.to_inference_data` makes of it, or ``mcmc.get_samples()``,
@@ -176,6 +177,8 @@ def _mean_log_rows(
         table = family.log_rows(draw, orderings, offered)
         if "cluster_sizes" not in draw:
             return table[0]
+        if "shares" in draw:
+            return log_of_shares(table, draw["shares"])
         sizes, prior = draw["cluster_sizes"], PartitionPrior(draw["prior_scale"], num_components)
         log_new = None
         if family.has_marginal:

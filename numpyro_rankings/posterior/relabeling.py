@@ -68,7 +68,8 @@ def relabel_samples(samples: Mapping[str, Any], reference: Any = None) -> Relabe
     chosen = reference_partition(canonical, reference).labels
     num_clusters = int(chosen.max()) + 1
     new_slot, old_slot = _slots(labels, canonical, chosen, num_clusters)
-    for name in sites_of_clusters() & set(arrays):
+    moving = sites_of_clusters() & set(arrays)
+    for name in moving | ({"shares"} if draws.shares is not None else set()):
         by_draw = arrays[name].reshape(len(labels), *arrays[name].shape[len(lead) :])
         moved = _permute(by_draw, old_slot, 0 if name == "cluster_sizes" else -1)
         arrays[name] = moved.reshape(*lead, *moved.shape[1:])

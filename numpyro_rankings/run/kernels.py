@@ -37,8 +37,8 @@ class KernelTraits:
     """What a run needs to know of a kernel, asked here and nowhere else.
 
     - **name** - the name of its class.
-    - **is_own** - whether it is of this package: it tells of its state before it is computed, has
-      no warm-up, and its quantities are known.
+    - **is_own** - whether it is of this package: it tells of its state before it is computed, and
+      its quantities are known.
     - **takes_chains** - whether it is sure to take a batch of chains.
     - **blocks** - the kernels of this package in a :class:`numpyro.infer.Gibbs`.
     - **fitted** - the one kernel of this package, by itself or as a block, if any.
@@ -69,7 +69,8 @@ class KernelTraits:
     @property
     def num_warmup(self) -> int:
         """Number of sweeps in which it adapts by default."""
-        return 0 if self.is_own else _ADAPTATION
+        kernel = self.kernel
+        return kernel.num_adaptation if isinstance(kernel, GibbsKernel) else _ADAPTATION
 
     @property
     def fields_of_transitions(self) -> tuple[str, ...]:

@@ -94,7 +94,8 @@ class Run(Results):
         each identical ranking having a row of its own; :class:`~numpyro_rankings.infer.SliceGibbs`
         with ``assignment="parallel"`` and the Plackett–Luce kernels allow this.
     :param num_warmup: sweeps in which the kernel adapts; by default 0 for the kernels of this
-        package, which do not adapt, and 1,000 for others.
+        package, 200 for :class:`~numpyro_rankings.infer.TemperedMixture`, which alone of them
+        adapts, and 1,000 for others.
     :param thinning: sweeps from one draw that is kept to the next.
     :param burn_in: share of the draws that is left out at their beginning. By default it is an
         eighth, or else a quarter, if all draws after it have an R-hat of at most 1.01 and an ESS of

@@ -32,6 +32,7 @@ from numpyro_rankings.infer import (
     SliceGibbs,
     SplitMerge,
     SubclusterGibbs,
+    TemperedMixture,
     exponential_decay,
 )
 from numpyro_rankings.self_check import (
@@ -102,6 +103,10 @@ COSTLY = {
     "beta": lambda slots: BetaGibbs(GAMMA, max_clusters=slots, **NONE),
     "dp-plackett-luce": lambda slots: DPPlackettLuceGibbs(
         GAMMA, GAMMA, GAMMA, max_clusters=slots, num_marginal_steps=1
+    ),
+    "tempered": lambda slots: TemperedMixture("mallows", slots, num_temperatures=2, num_steps=2),
+    "tempered-plackett-luce": lambda slots: TemperedMixture(
+        "plackett-luce", slots, num_temperatures=2, num_steps=2
     ),
 }
 QUICK = ("plackett-luce",)

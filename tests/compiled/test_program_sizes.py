@@ -6,9 +6,16 @@ import jax
 import pytest
 
 from numpyro_rankings import load_dataset
-from numpyro_rankings.infer import BetaGibbs, DPPlackettLuceGibbs, PlackettLuceGibbs, SliceGibbs
+from numpyro_rankings.infer import (
+    BetaGibbs,
+    DPPlackettLuceGibbs,
+    PlackettLuceGibbs,
+    SliceGibbs,
+    TemperedMixture,
+)
 from numpyro_rankings.infer.base import telling_of_state
 
+THREE = {"num_components": 3}
 # Lines of StableHLO of a sweep of one chain on the bundled table, with the versions of
 # constraints/; others may differ by a few percent. Lower a number when a program gets shorter.
 LINES = {
@@ -17,6 +24,8 @@ LINES = {
     "BetaGibbs": (BetaGibbs, {}, 15_254),
     "PlackettLuceGibbs": (PlackettLuceGibbs, {"num_components": 26}, 7_900),
     "DPPlackettLuceGibbs": (DPPlackettLuceGibbs, {}, 13_807),
+    "TemperedMixture": (TemperedMixture, {"family": "mallows", **THREE}, 5_295),
+    "TemperedMixture, weights": (TemperedMixture, {"family": "plackett-luce", **THREE}, 4_437),
 }
 
 

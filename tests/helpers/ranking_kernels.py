@@ -10,8 +10,11 @@ from numpyro_rankings.infer import (
     BetaGibbs,
     DPPlackettLuceGibbs,
     GammaProcessPlackettLuceGibbs,
+    MallowsComponents,
+    PlackettLuceComponents,
     PlackettLuceGibbs,
     SliceGibbs,
+    TemperedMixture,
 )
 
 GAMMA = dist.Gamma(2.0, 1.0)
@@ -64,7 +67,18 @@ PLACKETT_LUCE = {
         GAMMA, GAMMA, GAMMA, 0.7, max_clusters=40, num_marginal_steps=0
     ),
 }
-KERNELS = MALLOWS | PLACKETT_LUCE
+FEW = {"num_temperatures": 4, "num_steps": 8}
+TEMPERED = {
+    "tempered-mallows": lambda: TemperedMixture(MallowsComponents(**PRIOR), 3, 1.5, **FEW),
+    "tempered-tied": lambda: TemperedMixture(
+        MallowsComponents(concentration_prior=dist.LogNormal(0.0, 1.0), tied=True), 2, **FEW
+    ),
+    "tempered-one-population": lambda: TemperedMixture("mallows", 1, power=0.5, **FEW),
+    "tempered-plackett-luce": lambda: TemperedMixture(
+        PlackettLuceComponents([0.5, 1.0, 1.5, 2.0]), 2, effective_size=3.0, **FEW
+    ),
+}
+KERNELS = MALLOWS | PLACKETT_LUCE | TEMPERED
 
 LISTS = [[0, 1, 2], [0], [3, 1], [3, 2, 0, 1]]
 COUNTS = [2, 1, 1, 1]

@@ -70,7 +70,12 @@ POSTERIORS = {
     "beta": (conjugate, (2.0, 1.0), None, False),
     "beta-finite": (conjugate, 1.5, 3, False),
 }
-QUICK = ("slice-one-population", "plackett-luce", "plackett-luce-mixture")
+QUICK = (
+    "slice-one-population",
+    "plackett-luce",
+    "plackett-luce-mixture",
+    "tempered-plackett-luce",
+)
 
 
 each_kernel, each_mallows = each_of(KERNELS, QUICK), each_of(MALLOWS, QUICK)

@@ -42,6 +42,8 @@ SPLIT = [
     "gamma-process",
     "generalised-gamma-process",
     "dp-plackett-luce",
+    "tempered-mallows",
+    "tempered-plackett-luce",
 ]
 
 

@@ -89,6 +89,8 @@ class MallowsComponents(ComponentModel):
 
     def parameters(self, key: Array, sites: Mapping[str, Array], rows: Rows) -> MallowsParameters:
         theta = jnp.asarray(sites["concentration"], float)
+        if self._settings.tied:
+            theta = jnp.broadcast_to(theta[..., :1], theta.shape)
         return MallowsParameters(sites["center"].astype(jnp.int32), theta)
 
     def log_prior(self, sites: Mapping[str, Array], rows: Rows) -> Array:

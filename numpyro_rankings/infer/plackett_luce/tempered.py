@@ -86,8 +86,8 @@ class PlackettLuceComponents(ComponentModel):
         prior = dist.Dirichlet(self._shape_of(rankings.num_items))
         weights = numpyro.sample("weights", prior, infer={"event_dims": ["item"]})
         offered = rankings.choice_sets
-        return TopTPlackettLuce(
-            jnp.log(weights),
-            rankings.orderings.shape[1],
-            choice_set=None if offered is None else offered[rankings.row_index][:, None],
-        )
+        if offered is not None:
+            offered = offered[rankings.row_index]
+            offered = offered if weights.ndim == 1 else offered[:, None]
+        longest = rankings.orderings.shape[1]
+        return TopTPlackettLuce(jnp.log(weights), longest, choice_set=offered)

@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, random
 
 from numpyro_rankings._system import memory as _memory
 from numpyro_rankings.families import RankingFamily
 from numpyro_rankings.infer.base import find_rankings
-from numpyro_rankings.infer.checks import check_scale
+from numpyro_rankings.infer.checks import check_scale, check_start_values
 from numpyro_rankings.infer.mallows.tempered import MallowsComponents
 from numpyro_rankings.infer.mixture.component_model import ComponentModel, Rows
 from numpyro_rankings.infer.mixture.labels import canonical_order, draw_labels
@@ -236,6 +237,21 @@ class TemperedMixture(RankingKernel):
                 f"{plural(rankings.num_rankings, 'ranking')}"
             )
 
+    def _check_start(
+        self, start: dict | None, chains: tuple[int, ...], args: tuple, kwargs: dict
+    ) -> None:
+        check_start_values(start)
+
+        def sites(key: Array, rankings: Rankings) -> dict[str, Array]:
+            components, number = self._components, self._num_components
+            drawn = components.draw_prior(key, number, components.read(rankings))
+            return components.sites(drawn) | {"shares": jnp.ones(number)}
+
+        expected = jax.eval_shape(sites, random.key(0), find_rankings(args, kwargs))
+        start = start or {}
+        for name in sorted(set(start) & set(expected)):
+            _check_start_value(name, start[name], (*chains, *expected[name].shape))
+
     def _check_memory(self, args: tuple, kwargs: dict, num_chains: int) -> None:
         rankings = find_rankings(args, kwargs)
         rungs, rows = self.num_temperatures(rankings), rankings.num_rows
@@ -349,7 +365,8 @@ class TemperedMixture(RankingKernel):
         """Make steps of all replicas, each with the density of its rung."""
         counts = rows.data.counts.astype(float)
         number = len(rungs.replica)
-        place = jnp.zeros(number, jnp.int32).at[rungs.replica].set(jnp.arange(number))
+        numbers = jnp.arange(number, dtype=jnp.int32)
+        place = jnp.zeros_like(numbers).at[rungs.replica].set(numbers)
         positions = rungs.positions[place]
 
         def one(key: Array, replica: Replica, power: Array, kappa: Array) -> tuple:
@@ -465,6 +482,21 @@ def _scale(key: Array, number: int, worth: Array) -> Array:
     low, high = (x * jax.lax.rsqrt(1.0 + 0.5 * worth) for x in _SCALES)
     uniforms = random.uniform(key, (number,))
     return jnp.minimum(low * jnp.exp(uniforms * jnp.log(high / low)), _SCALES[1] / 2)
+
+
+def _check_start_value(name: str, value: Any, shape: tuple[int, ...]) -> None:
+    """Refuse a start value of another shape, zeros, and a center that is no ordering."""
+    if isinstance(value, jax.core.Tracer):
+        return
+    if np.shape(value) != shape:
+        raise ValueError(
+            f"init_params[{name!r}] must have shape {shape}, got {np.shape(value)}: the components "
+            "of each chain"
+        )
+    if name in ("shares", "weights") and not np.all(np.asarray(value) > 0):
+        raise ValueError(f"init_params[{name!r}] must be positive")
+    if name == "center" and np.any(np.sort(value, axis=-1) != np.arange(shape[-1])):
+        raise ValueError("init_params['center'] must be orderings of the items, best first")
 
 
 def _component_model(family: Any) -> ComponentModel:

@@ -88,7 +88,7 @@ def metropolis_steps(
 
     (uniforms,) = draw_together(random.uniform, key, (num_blocks, 2))
     state, accepted = jax.lax.scan(block, state, (uniforms, draws))
-    return state, jnp.mean(accepted)
+    return state, jnp.mean(accepted.astype(float))
 
 
 def _change_one(
