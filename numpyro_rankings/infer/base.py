@@ -69,7 +69,7 @@ class GibbsKernel(ModelReader, MCMCKernel):
     """
 
     sample_field = "z"
-    default_fields = ("z", "potential_energy", "accept_prob", "overflow")
+    default_fields: tuple[str, ...] = ("z", "potential_energy", "accept_prob", "overflow")
     num_adaptation = 0  # sweeps of warm-up in which a run adapts by default
     _sample_fn = True  # tells MCMC.run that a given state needs no second init
 
