@@ -153,7 +153,7 @@ def tempered_mixture(
     :param sample_component: samples the parameters of a component, in the plate of the components,
         and returns the distribution of the rankings, of batch shape (K,) or (N, K).
     :param num_components: K.
-    :param share_concentration: κ, by default :func:`default_share_concentration`.
+    :param share_concentration: κ, by default half of log n!, from 1 to N/20.
     :param power: z.
     :param effective_size: z times the number of rankings, instead of z.
     :param has_plate: whether the sites have an axis of the components, of which one may do without.

@@ -22,7 +22,7 @@ class Rows(NamedTuple):
 
 
 class ComponentModel(ABC):
-    """Likelihood and prior of the components of a :class:`TemperedMixture`.
+    """Likelihood and prior of the components of a :class:`~numpyro_rankings.infer.TemperedMixture`.
 
     A new likelihood defines a subclass. Parameters are a pytree with a leading axis of the K
     components, in which the steps are made; the sites of the model follow from them.

@@ -116,7 +116,7 @@ class TemperedMixture(RankingKernel):
     n) and ``concentration`` (D, K, T), or ``weights`` (D, K, n); with one component ``weights``
     (D, n) without labels. ``mcmc.get_extra_fields()`` has ``rejection`` (D, R - 1) of exchanges,
     their sum ``barrier``, ``round_trips``, and what
-    :func:`~numpyro_rankings.posterior.log_evidence` needs. Exchanges are seldom enough if the
+    :func:`~numpyro_rankings.log_evidence` needs. Exchanges are seldom enough if the
     rejections are about a half; near 1 there are too few temperatures.
 
     Run as ``mcmc.run(key, rankings)`` with some warm-up: the rungs are placed in it and not
