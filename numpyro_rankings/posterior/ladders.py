@@ -13,8 +13,8 @@ from numpyro_rankings.posterior.draws import Draws
 __all__ = ["LogEvidence", "log_evidence"]
 
 _BATCHES = 5  # of a ladder, for the standard error
-_LEAST_DRAWS = 20
-_BISECTIONS = 60
+LEAST_DRAWS = 20
+_BISECTIONS = 160  # a log likelihood may be as low as -1e30
 _FIELDS = (
     "rung_power",
     "rung_effective_size",
@@ -66,10 +66,13 @@ def log_evidence(draws: Any, effective_size: float | None = None) -> LogEvidence
     :param draws: an MCMC or a :class:`~numpyro_rankings.Run` of a
         :class:`~numpyro_rankings.infer.TemperedMixture`, a stored run, or what
         :func:`~numpyro_rankings.to_inference_data` makes of it.
-    :param effective_size: z times the number of rankings, at most that of the model. By default
-        that of the model. On the way, the shares have the concentration κ of the ladder.
-    :return: the value, for one ranking after the other as they are, and its standard error, from
-        batches of the draws and, with several ladders, from their differences.
+    :param effective_size: z times the number of rankings, at most that of the model. With it, the
+        shares have the concentration κ of the ladder, also at its end. By default z and κ are those
+        of the model.
+    :return: the value, of the rankings in their given order, without the number of ways to order
+        them; and its standard error, from batches of the draws and, with several ladders, from
+        their differences. With few round trips draws depend on one another over more than a batch,
+        and the error may be too small.
     :raises TypeError: if the draws are of another kernel.
     :raises ValueError: if there are fewer than 20 draws, if some are of the warm-up, or if the
         ladders do not reach that far.
@@ -106,8 +109,8 @@ def log_evidences(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the log evidence for each of some effective sizes, and their standard errors."""
     num_draws = len(ladders[0].log_likelihoods)
-    if num_draws < _LEAST_DRAWS:
-        raise ValueError(f"an evidence needs at least {_LEAST_DRAWS} draws, got {num_draws}")
+    if num_draws < LEAST_DRAWS:
+        raise ValueError(f"an evidence needs at least {LEAST_DRAWS} draws, got {num_draws}")
     for ladder in ladders:
         _check_reaches(ladder, effective_sizes)
     values = np.array([_values(ladder, effective_sizes) for ladder in ladders])

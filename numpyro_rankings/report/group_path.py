@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 
 from numpyro_rankings.infer import TemperedMixture
 from numpyro_rankings.ops.checks import check_whole
-from numpyro_rankings.posterior.ladders import ladders_of, log_evidences
+from numpyro_rankings.posterior.ladders import LEAST_DRAWS, ladders_of, log_evidences
 from numpyro_rankings.rankings import Rankings, check_rankings
 
 # Functions import xarray, which takes long to load.
@@ -21,7 +21,7 @@ __all__ = ["Stretch", "group_path", "lasting_number"]
 _NUM_SIZES, _FIRST_SIZE = 60, 2.0
 _PROBABLE = 0.5  # a larger probability is more than not
 _LASTING = 2.0  # a number of groups lasts if its range has this factor
-_MUCH_LESS = 10.0  # log evidence, below the largest one, of numbers that need not be tried
+_MUCH_LESS = 10.0  # log evidence by which a number that is not needed is below the largest one
 
 
 class Stretch(NamedTuple):
@@ -55,16 +55,17 @@ def group_path(
     A model is only about right, and with enough rankings every departure from it becomes a group.
     Raised to a power z, the likelihood tells what z N rankings would tell if the model were right
     [1]. One ladder for each number K gives its evidence at all powers; all K are equally probable
-    beforehand. The number that lasts over the widest range of effective sizes does not depend on
-    how many rankings there are: :func:`lasting_number` returns it.
+    beforehand. The number that lasts over the widest range of effective sizes depends little on how
+    many rankings there are, unless its range ends with them: :func:`lasting_number` returns it.
 
-    The numbers go up to **max_components**, or until two in a row have far less evidence than a
-    smaller one.
+    The numbers go up to **max_components**, or until two in a row are nowhere the most probable and
+    have far less evidence than a smaller one at the largest size.
 
     :param rankings: to fit.
     :param family: as of :class:`~numpyro_rankings.infer.TemperedMixture`.
     :param max_components: the largest K.
-    :param effective_sizes: z N, up to N; by default 60 from 2 to N, evenly in their logarithm.
+    :param effective_sizes: z N, increasing up to N; by default 60 from 2 to N, evenly in their
+        logarithm.
     :param key: a random key.
     :param num_ladders: independent ladders for each K.
     :param num_warmup: sweeps in which the rungs are placed.
@@ -83,9 +84,11 @@ def group_path(
     check_rankings(rankings)
     check_whole("max_components", max_components)
     check_whole("num_ladders", num_ladders)
-    if effective_sizes is None:
-        least = min(_FIRST_SIZE, rankings.num_rankings / 2)
-        effective_sizes = np.geomspace(least, rankings.num_rankings, _NUM_SIZES).tolist()
+    check_whole("num_warmup", num_warmup, 0)
+    check_whole("num_samples", num_samples)
+    if num_samples < LEAST_DRAWS:
+        raise ValueError(f"num_samples must be at least {LEAST_DRAWS}, got {num_samples}")
+    effective_sizes = _checked_sizes(effective_sizes, rankings.num_rankings)
     key = jax.random.key(0) if key is None else key
     values: list[np.ndarray] = []
     errors: list[np.ndarray] = []
@@ -125,12 +128,25 @@ def group_path(
     )
 
 
+def _checked_sizes(sizes: Sequence[float] | None, most: int) -> list[float]:
+    if sizes is None:
+        return np.geomspace(min(_FIRST_SIZE, most / 2), most, _NUM_SIZES).tolist()
+    array = np.asarray(sizes, float)
+    increases = array.ndim == 1 and len(array) > 0 and np.all(np.diff(array) > 0)
+    if not increases or not (array[0] > 0 and array[-1] <= most):
+        raise ValueError(
+            f"effective_sizes must increase, from above 0 to at most the {most} rankings, got "
+            f"{sizes!r}"
+        )
+    return array.tolist()
+
+
 def _is_enough(values: Sequence[np.ndarray]) -> bool:
-    """Whether the last two numbers have far less evidence than a smaller one, everywhere."""
+    """Whether the last two numbers are not needed at any effective size, the largest one last."""
     if len(values) < 3:
         return False
-    best = np.max(values[:-2], axis=0)
-    return bool(np.all(np.maximum(values[-1], values[-2]) < best - _MUCH_LESS))
+    lead = np.max(values[:-2], axis=0) - np.maximum(values[-1], values[-2])
+    return bool(np.all(lead > 0) and lead[-1] > _MUCH_LESS)
 
 
 def stretches(path: Any) -> list[Stretch]:

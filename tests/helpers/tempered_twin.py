@@ -53,7 +53,6 @@ def log_together(rows, copies, number, kappa, log_marginal, pair):
     # w_c² f_i f_j / (mix_i mix_j) times the density: one copy of each of both rows less to be
     # summed over, and one of each that is in component 0; times K by symmetry
     per_row = [copies - pair.count(i) for i in range(rows)]
-    total = -np.inf
     of_rows = [
         [ways for ways in itertools.product(range(m + 1), repeat=number) if sum(ways) == m]
         for m in per_row

@@ -7,7 +7,7 @@ import xarray as xr
 
 from numpyro_rankings import Rankings, group_path, lasting_number
 from numpyro_rankings.distributions import GeneralizedMallows
-from numpyro_rankings.report.group_path import stretches
+from numpyro_rankings.report.group_path import _is_enough, stretches
 
 SIZES = np.geomspace(2, 1024, 10)
 
@@ -53,6 +53,59 @@ def test_ranges_follow_one_another():
     ranges = stretches(path_of([1, 1, 1, 0, 2, 2, 2, 3, 3, 3]))
     assert [x.num_components for x in ranges] == [1, 2, 3]
     assert ranges[0].last < ranges[1].first and ranges[1].last == ranges[2].first
+
+
+def test_a_path_has_numbers_of_groups_at_effective_sizes():
+    rankings = Rankings.from_orderings([[0, 1, 2], [2, 1, 0]], num_items=3, counts=[9, 8])
+    seen = []
+    path = group_path(
+        rankings,
+        "plackett-luce",
+        2,
+        effective_sizes=[1, 4, 17],
+        num_ladders=1,
+        num_warmup=20,
+        num_samples=20,
+        after_number=lambda number, mcmc: seen.append(number),
+    )
+    assert seen == path["num_components"].values.tolist() == [1, 2]
+    assert path["effective_size"].values.tolist() == [1, 4, 17]
+    assert path["round_trips"].shape == (2,)
+    assert np.all(path["standard_error"] > 0)
+    np.testing.assert_allclose(path["probability"].sum("num_components"), 1)
+    odds = np.exp(path["log_evidence"][:, 1] - path["log_evidence"][:, 0])
+    np.testing.assert_allclose(path["probability"][:, 1] / path["probability"][:, 0], odds)
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"max_components": 0}, "max_components must be a positive whole number"),
+        ({"num_ladders": 1.5}, "num_ladders must be a positive whole number"),
+        ({"num_samples": 19}, "num_samples must be at least 20"),
+        ({"num_warmup": -1}, "num_warmup must be a whole number"),
+        ({"effective_sizes": [2, 1]}, "must increase, from above 0 to at most the 3 rankings"),
+        ({"effective_sizes": [0, 1]}, "must increase"),
+        ({"effective_sizes": [1, 4]}, "must increase"),
+        ({"effective_sizes": []}, "must increase"),
+        ({"effective_sizes": [1, np.nan]}, "must increase"),
+        ({"family": "borda"}, "family is one of"),
+    ],
+)
+def test_bad_settings_are_refused_before_the_first_ladder(settings, message):
+    rankings = Rankings.from_orderings([[0, 1, 2]], num_items=3, counts=[3])
+    with pytest.raises(ValueError, match=message):
+        group_path(rankings, **settings)
+
+
+def test_numbers_that_are_not_needed_are_not_tried():
+    one, two = np.array([0.0, -5.0, -90.0]), np.array([-0.1, -4.0, -60.0])
+    worse = np.array([-0.2, -6.0, -75.0])
+    assert not _is_enough([one, two])
+    assert not _is_enough([one, two, worse])  # the smaller two are needed themselves
+    assert _is_enough([one, two, worse, worse - 1])
+    assert not _is_enough([one, two, worse, np.array([-0.2, -3.0, -75.0])])
+    assert not _is_enough([one, two, worse, np.array([-0.2, -6.0, -65.0])])
 
 
 @pytest.mark.slow

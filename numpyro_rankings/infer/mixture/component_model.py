@@ -58,7 +58,10 @@ class ComponentModel(ABC):
 
     @abstractmethod
     def sites(self, parameters: Any) -> dict[str, Array]:
-        """Return the sites of the model by name, each (K, …)."""
+        """Return the sites of the model by name, each (K, …).
+
+        One component is without that axis if the family has no labels then.
+        """
 
     @abstractmethod
     def parameters(self, key: Array, sites: Mapping[str, Array], rows: Rows) -> Any:
@@ -72,5 +75,6 @@ class ComponentModel(ABC):
     def sample(self, rankings: Rankings) -> dist.Distribution:
         """Sample the sites in a NumPyro model; return the distribution of each ranking.
 
-        It is called in a plate of the K components, and the batch shape is (K,) or (N, K).
+        It is called in a plate of the K components, and the batch shape is (K,) or (N, K); or
+        without a plate for one component, if the family has no labels then.
         """

@@ -67,7 +67,7 @@ class TemperedState(NamedTuple):
 
     z: dict[str, Array]  # sites at the last rung, by name
     potential_energy: Array  # minus the log joint
-    accept_prob: Array  # mean acceptance probability of the steps of the last rung
+    accept_prob: Array  # share of the steps of parameters that the last rung accepted
     overflow: Array  # always false
     rng_key: Array  # key of the next sweep
     rejection: Array  # mean rejection of exchanges since the rungs were placed, (R - 1,)
@@ -103,9 +103,9 @@ class TemperedMixture(RankingKernel):
 
     Other kernels draw it (z = 1) in one chain, which may stay in one of several modes. Here R
     replicas have powers from 0, where each is drawn afresh from the prior, to that of the model,
-    make Metropolis-Hastings steps, and exchange their powers [1]. What arrives at the last rung
-    does not depend on the start, and independent ladders, ``num_chains`` of them, agree.
-    ``round_trips`` counts how often a replica came from the prior to the model.
+    make Metropolis-Hastings steps, and exchange their powers [1]. ``round_trips`` counts how often
+    a replica came from the prior to the model; where it did, the last rung does not depend on the
+    start. Each of ``num_chains`` is an independent ladder.
 
     A power below 1 is the posterior as if there were only ``effective_size`` rankings: what may be
     said of groups if the model is only about right [2].
@@ -116,11 +116,11 @@ class TemperedMixture(RankingKernel):
     n) and ``concentration`` (D, K, T), or ``weights`` (D, K, n); with one component ``weights``
     (D, n) without labels. ``mcmc.get_extra_fields()`` has ``rejection`` (D, R - 1) of exchanges,
     their sum ``barrier``, ``round_trips``, and what
-    :func:`~numpyro_rankings.log_evidence` needs. Exchanges are seldom enough if the
-    rejections are about a half; near 1 there are too few temperatures.
+    :func:`~numpyro_rankings.log_evidence` needs. There are enough temperatures if no rejection is
+    far above a half; near 1 there are too few.
 
-    Run as ``mcmc.run(key, rankings)`` with some warm-up: the rungs are placed in it and not
-    afterwards.
+    Run as ``mcmc.run(key, rankings)`` with some warm-up, in which the rungs are placed; without it
+    they stay as they are at first. The kernel is not a block of :class:`numpyro.infer.Gibbs`.
 
     :param family: ``"mallows"``, ``"plackett-luce"``, or their family, with default priors; or a
         :class:`~numpyro_rankings.infer.MallowsComponents` or
@@ -128,7 +128,7 @@ class TemperedMixture(RankingKernel):
     :param num_components: K.
     :param share_concentration: κ of the model. By default that of the ladder, half of log n!, from
         1 to N/20: the prior then says that all K components are there.
-    :param power: z of the model, from 0 to 1.
+    :param power: z of the model, above 0 and at most 1.
     :param effective_size: z times the number of rankings, instead of the power.
     :param num_temperatures: R, at least 2. By default twice the barrier of a normal posterior with
         as many parameters, from 8 to 64.
@@ -249,13 +249,16 @@ class TemperedMixture(RankingKernel):
 
         expected = jax.eval_shape(sites, random.key(0), find_rankings(args, kwargs))
         start = start or {}
+        if "shared_concentration" in start and "concentration" not in start:
+            raise ValueError("init_params needs concentration, not only shared_concentration")
         for name in sorted(set(start) & set(expected)):
             _check_start_value(name, start[name], (*chains, *expected[name].shape))
 
     def _check_memory(self, args: tuple, kwargs: dict, num_chains: int) -> None:
         rankings = find_rankings(args, kwargs)
         rungs, rows = self.num_temperatures(rankings), rankings.num_rows
-        needed = 4 * num_chains * rungs * (self._num_components + 2) * rows * _COPIES
+        bytes_of_number = jnp.zeros(()).dtype.itemsize
+        needed = bytes_of_number * num_chains * rungs * (self._num_components + 2) * rows * _COPIES
         free = None if needed < _WORTH_A_LOOK else _memory.device_memory()
         if free is None or needed <= _memory.USABLE * free:
             return
@@ -267,11 +270,9 @@ class TemperedMixture(RankingKernel):
             "rankings"
         )
 
-    def read_prior(self, z: dict, args: tuple, kwargs: dict) -> tuple[dict[str, Any], Array | None]:
-        rankings = find_rankings(args, kwargs)
-        path = self._path(rankings, self._components.read(rankings))
-        alpha = jnp.asarray(path.share_concentrations[1] * self._num_components, float)
-        return {"alpha": alpha, "num_components": self._num_components}, None
+    def wrap_model(self, wrapper: Callable[[Callable], Callable]) -> "TemperedMixture":
+        """Refuse to be a block of :class:`numpyro.infer.Gibbs`."""
+        raise ValueError("TemperedMixture is not a block of numpyro.infer.Gibbs")
 
     def _path(self, rankings: Rankings, rows: Rows) -> Path:
         """Return the way from the prior to the model."""
@@ -345,9 +346,10 @@ class TemperedMixture(RankingKernel):
             fresh = self._draw_prior(key_prior, rows, path)
             replicas = jax.tree.map(lambda x, y: x.at[rungs.replica[0]].set(y), replicas, fresh)
             replicas, scores = self._steps(key_steps, replicas, rungs, path, rows)
-            scores = jax.tree.map(lambda x: x[rungs.replica], scores)
-            rungs = exchange(key_exchange, rungs, path, scores.log_likelihood, scores.log_shares)
-            return (replicas, rungs), scores
+            by_rung = jax.tree.map(lambda x: x[rungs.replica], scores)
+            rungs = exchange(key_exchange, rungs, path, by_rung.log_likelihood, by_rung.log_shares)
+            after = jax.tree.map(lambda x: x[rungs.replica], scores)
+            return (replicas, rungs), after._replace(accept_prob=by_rung.accept_prob)
 
         start = state.replicas, state.rungs
         keys = random.split(key_rounds, _EXCHANGES)
@@ -493,7 +495,7 @@ def _check_start_value(name: str, value: Any, shape: tuple[int, ...]) -> None:
             f"init_params[{name!r}] must have shape {shape}, got {np.shape(value)}: the components "
             "of each chain"
         )
-    if name in ("shares", "weights") and not np.all(np.asarray(value) > 0):
+    if name in ("shares", "weights", "concentration") and not np.all(np.asarray(value) > 0):
         raise ValueError(f"init_params[{name!r}] must be positive")
     if name == "center" and np.any(np.sort(value, axis=-1) != np.arange(shape[-1])):
         raise ValueError("init_params['center'] must be orderings of the items, best first")

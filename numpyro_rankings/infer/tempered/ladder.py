@@ -44,7 +44,9 @@ class Path(NamedTuple):
     def powers(self, positions: Array) -> Array:
         """Return the powers at some positions."""
         most = self.power * self.num_rankings / _FIRST
-        return self.power * jnp.expm1(jnp.minimum(positions, 1.0) * jnp.log1p(most)) / most
+        grown = jnp.expm1(jnp.minimum(positions, 1.0) * jnp.log1p(most)) / most
+        # rounding must not change the model
+        return self.power * jnp.where(positions < 1.0, grown, 1.0)
 
     def concentrations(self, positions: Array) -> Array:
         """Return the concentrations κ of the shares at some positions."""
@@ -107,7 +109,8 @@ def exchange(
 
 def mean_rejection(rungs: Rungs) -> Array:
     """Return how often each exchange of neighbours is rejected on average, (R - 1,)."""
-    return 1.0 - rungs.acceptance / jnp.maximum(rungs.num_exchanges, 1)
+    number = rungs.num_exchanges
+    return jnp.where(number > 0, 1.0 - rungs.acceptance / jnp.maximum(number, 1), 0.0)
 
 
 def adapt(rungs: Rungs) -> Rungs:
@@ -136,7 +139,7 @@ def is_adapted(sweep: Array, num_warmup: Array) -> Array:
 
 
 def choose_number(num_parameters: int, num_rankings: float) -> int:
-    """Return twice the barrier of a ladder on which half of the exchanges are rejected [1]."""
+    """Return twice the barrier Λ of a normal posterior: half of the exchanges are rejected [1]."""
     # The log likelihood of a normal posterior of d parameters has variance d / (2 z²) at power z.
     # The rate of rejection along log z is then √(d / 2π); from the prior on about one ranking's
     # worth is added.

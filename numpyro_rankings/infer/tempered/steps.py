@@ -16,6 +16,7 @@ from jax import Array, random
 from numpyro_rankings.infer.mixture.target import Clusters, Kind, StepDraw
 from numpyro_rankings.ops.sampling import draw_together
 
+_IMPOSSIBLE = -1e30  # stands for a log probability of minus infinity
 _STEPS_OF_BLOCK = 8  # a step costs the row of one component, beginning a block those of all
 
 
@@ -46,10 +47,15 @@ class One(NamedTuple):
     log_density: Array  # of each row under the mixture, (rows,)
 
 
+def log_row_of(clusters: Clusters, parameters: Any) -> Array:
+    """Return the log probability of each row in one component, which is finite, (rows,)."""
+    slot = jnp.zeros((), jnp.int32)  # components are the same in all slots
+    return jnp.maximum(clusters.log_row(parameters, slot), _IMPOSSIBLE)
+
+
 def read_components(clusters: Clusters, parameters: Any, log_shares: Array) -> Components:
     """Evaluate all rows in all components."""
-    slot = jnp.zeros((), jnp.int32)  # components are the same in all slots
-    log_table = jax.lax.map(lambda x: clusters.log_row(x, slot), parameters)
+    log_table = jax.lax.map(lambda x: log_row_of(clusters, x), parameters)
     return Components(parameters, log_shares, log_table, log_mixture(log_table, log_shares))
 
 
@@ -103,7 +109,7 @@ def _change_one(
     def step(one: One, draw: StepDraw) -> tuple[One, Array]:
         proposal = clusters.propose(one.parameters, one.parameters, Kind(no, no, no), draw)
         parameters = jax.tree.map(lambda x: x[None], proposal.parameters)
-        log_row = clusters.log_row(proposal.parameters, slot)
+        log_row = log_row_of(clusters, proposal.parameters)
         log_density = _log_sum(others, log_row + log_share)
         new = One(proposal.parameters, clusters.log_prior(parameters)[0], log_row, log_density)
         gain = jnp.sum(target.counts * (new.log_density - one.log_density))
@@ -135,6 +141,7 @@ def _trade(
     log_odds = old[0] - old[1] + draw.scale * draw.normals[-1]
     new = jnp.logaddexp(*old) - jax.nn.softplus(jnp.array([-1.0, 1.0]) * log_odds)
     log_shares = state.log_shares.at[slots].set(new)
+    log_shares -= jax.nn.logsumexp(log_shares)  # rounding would add up
     log_density = log_mixture(state.log_table, log_shares)
     gain = jnp.sum(target.counts * (log_density - state.log_density))
     # the density of the log odds has w^κ in place of w^(κ - 1)

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro.distributions as dist
 import pytest
 from helpers.kernel_tests import run_chains
 from helpers.tempered_twin import (
@@ -17,8 +18,17 @@ from scipy.special import logsumexp
 from numpyro_rankings import Rankings
 from numpyro_rankings.infer import MallowsComponents, PlackettLuceComponents, TemperedMixture
 from numpyro_rankings.infer.tempered.kernel import Replica
-from numpyro_rankings.infer.tempered.ladder import Path, adapt, exchange, first_rungs
+from numpyro_rankings.infer.tempered.ladder import (
+    Path,
+    adapt,
+    choose_number,
+    exchange,
+    first_rungs,
+    is_adapted,
+    mean_rejection,
+)
 from numpyro_rankings.infer.tempered.steps import Target, metropolis_steps, read_components
+from numpyro_rankings.models import default_share_concentration
 from numpyro_rankings.posterior import log_evidence
 
 NU, R = 0.8, np.array([0.5, 1.0, 1.5])
@@ -72,6 +82,13 @@ def test_draws_and_evidence_are_those_of_a_sum_over_all_labels(family, number, c
     assert abs(evidence.value - expected) < 5 * max(evidence.standard_error, 1e-3)
     if number == 1 and family == "plackett-luce":
         return
+    # on the way the shares have the concentration of the ladder
+    kappa = default_share_concentration(num_items, rankings.num_rankings)
+    ways = Multiplicities(len(lists), 1, number, kappa)
+    on_the_way = log_evidence(mcmc, len(lists))
+    assert on_the_way.standard_error < 0.015
+    gap = on_the_way.value - ways.log_evidence(log_marginal)
+    assert abs(gap) < 5 * max(on_the_way.standard_error, 1e-3)
     labels = mcmc.get_samples(group_by_chain=True)["assignments"]
     first = np.arange(len(lists)) * count  # one ranking of each row
     for pair in [(0, 1), (0, 4), (2, 3), (1, 2)]:
@@ -110,10 +127,25 @@ def _statistics(replica, counts, rows):
     return jnp.concatenate([values, values * log_likelihood, log_likelihood[None]])
 
 
-@pytest.mark.parametrize("family", ["mallows", "plackett-luce"])
-@pytest.mark.parametrize("moves", ["shares", "parameters", "all"])
+_COMPONENTS = {
+    "mallows": MallowsComponents(),
+    "plackett-luce": PlackettLuceComponents([0.5, 1.0, 2.0]),
+    "tied": MallowsComponents(concentration_prior=dist.LogNormal(0.0, 0.7), tied=True),
+    "by stage": MallowsComponents(concentration_prior=dist.Gamma(jnp.array([2.0, 3.0]), 1.5)),
+}
+
+
+@pytest.mark.parametrize(
+    "family, moves",
+    [
+        ("mallows", "shares"),
+        ("mallows", "parameters"),
+        ("plackett-luce", "parameters"),
+        *((name, "all") for name in _COMPONENTS),
+    ],
+)
 def test_a_move_keeps_the_joint_distribution_of_state_and_data(family, moves):
-    kernel = TemperedMixture(family, 3)
+    kernel = TemperedMixture(_COMPONENTS[family], 3)
     rows = kernel._components.read(Rankings.from_orderings(_FULL, num_items=3))
     path = Path(jnp.ones(()), jnp.array(6.0), (KAPPA, KAPPA))
     replicas, counts = _joint_draws(kernel, rows, path)
@@ -207,7 +239,43 @@ def test_the_first_rung_is_the_prior():
     fields = mcmc.get_extra_fields(group_by_chain=True)
     assert np.all(np.asarray(fields["rung_power"])[..., 0] == 0)
     assert np.all(np.diff(np.asarray(fields["rung_power"])) > 0)
-    # Dirichlet(1): E log w of two shares; of each listed ranking E log p is known from three items
+    # the mean of log w is -1 for each of two shares that are uniform
     log_shares = np.asarray(fields["rung_log_shares"])[..., 0].mean(1)
     error = log_shares.std(ddof=1) / np.sqrt(8)
     assert abs(log_shares.mean() + 2.0) < 6 * error
+
+
+@pytest.mark.parametrize("number", [7, 1000, 42_134, 1_000_000])
+def test_the_last_rung_is_the_model_to_the_last_bit(number):
+    path = Path(jnp.array(0.37), jnp.array(float(number)), (4.0, 1.0))
+    powers = path.powers(jnp.array([0.0, 0.5, 1.0, 1.25]))
+    assert float(powers[0]) == 0 and 0 < float(powers[1]) < float(powers[2])
+    assert float(powers[2]) == float(powers[3]) == np.float32(0.37)
+
+
+def test_the_default_number_of_temperatures():
+    # of the bundled ballots: four stages, and 15,449 rankings
+    assert [choose_number(5 * k - 1, 15_449) for k in (1, 3, 4)] == [16, 29, 34]
+    assert (choose_number(1, 2), choose_number(10_000, 1e6)) == (8, 64)
+
+
+def test_rungs_move_in_the_warm_up_only():
+    sweeps = jnp.arange(201)
+    placed = np.asarray(jax.vmap(lambda x: is_adapted(x, jnp.array(200)))(sweeps))
+    assert np.flatnonzero(placed).tolist() == [6, 12, 20, 34, 56, 90, 140]
+    assert not np.any(jax.vmap(lambda x: is_adapted(x, jnp.array(0)))(sweeps))
+    path = Path(jnp.ones(()), jnp.array(9.0), (1.0, 1.0))
+    assert np.all(np.asarray(mean_rejection(first_rungs(path, 4))) == 0)
+
+
+def test_shares_stay_normalised_and_impossible_rankings_stop_nothing():
+    # the weights of half of the items underflow, so that components give rankings probability 0
+    lists = [list(range(30)), list(range(29, -1, -1))]
+    rankings = Rankings.from_orderings(lists, num_items=30, counts=[30, 20])
+    kernel = TemperedMixture(PlackettLuceComponents(0.05), 3, num_temperatures=12, num_steps=16)
+    mcmc = run_chains(kernel, rankings, seed=0, num_warmup=30, num_samples=60, num_chains=4)
+    samples, fields = mcmc.get_samples(), mcmc.get_extra_fields(group_by_chain=True)
+    assert np.all(np.isfinite(fields["rung_log_likelihood"]))
+    assert np.all(np.isfinite(samples["log_joint"])) and len(np.unique(samples["log_joint"])) > 60
+    np.testing.assert_allclose(samples["shares"].sum(1), 1, atol=1e-5)
+    assert np.all(np.isfinite(log_evidence(mcmc)))
