@@ -16,6 +16,7 @@ from numpyro_rankings.cli.fit_options import FitOptions, parse_options
 from numpyro_rankings.cli.interim import InterimPage, finder_of_groups
 from numpyro_rankings.cli.item_names import rename_findings, rename_rankings, shown_names
 from numpyro_rankings.cli.models import MODELS, ModelOptions
+from numpyro_rankings.cli.number import PATH, choose_components, write_path
 from numpyro_rankings.cli.options import Plan, RunOptions
 from numpyro_rankings.cli.rankings_file import (
     FORMATS_IN_WORDS,
@@ -38,7 +39,7 @@ from numpyro_rankings.cli.session import (
     lengths_of,
 )
 from numpyro_rankings.cli.several import SEVERAL_IN_WORDS, Fitted, are_several, fit_each
-from numpyro_rankings.words import order_in_words, percent, plural
+from numpyro_rankings.words import percent, plural
 
 if TYPE_CHECKING:
     from numpyro_rankings.rankings import Rankings
@@ -60,8 +61,8 @@ Find groups of rankings: fit a model, or a mixture of models, to a file of ranki
 {FORMATS_IN_WORDS}
 'numpyro-rankings describe FILE' says what was read. Without FILE, the bundled data are fitted: the
 15,449 ballots of the American Psychological Association's presidential election of 1980. Four
-files, and blocs.csv if there are blocs, are written to --out DIR (of several files, to a folder of
-each in it):
+files, and blocs.csv and path.csv where there are such, are written to --out DIR (of several files,
+to a folder of each in it):
 
   report.html      the groups, their orders, and whether the results can be trusted; open it in a
                    browser
@@ -72,6 +73,8 @@ each in it):
                    probability that it is in the same cluster as the others
   blocs.csv        if there are more than 4 groups, or the chains disagree: the blocs, which are the
                    coarse view of the groups; assignments.csv has the bloc of each ranking
+  path.csv         with --components auto: the probability of each number of groups, as if there
+                   were fewer rankings
   posterior.nc     the draws behind the results, for ArviZ: arviz.from_netcdf("posterior.nc").
                    They are those after the burn-in, an eighth to a half of the run (with --draws:
                    all after the warm-up), at most 4,000 of each chain, and fewer than that beyond
@@ -88,6 +91,8 @@ examples:
   numpyro-rankings fit survey.xlsx --layout ranks --judge id --about region,age
   numpyro-rankings fit ballots.soi --out results --seed 1
   numpyro-rankings fit ballots.soi --components 3 --alpha "gamma(1,1)"
+  numpyro-rankings fit ballots.soi --components auto
+  numpyro-rankings fit ballots.soi --components 2 --sampler tempered --effective-size 500
   numpyro-rankings fit ballots.soi --draws 8000 --thin 4
   numpyro-rankings fit ballots.soi --blocs 3
   numpyro-rankings fit ballots.soi --model plackett-luce --components 3
@@ -124,8 +129,7 @@ def add_command(commands: Any) -> None:
 def _fit(args: argparse.Namespace, command: str) -> int:
     options = parse_options(args)
     # The kernel of the first file, and its compiled programs, are shared by the others.
-    model = MODELS[options.model.model]
-    make_kernel = functools.cache(lambda: model.kernel(options.model))
+    make_kernel = functools.cache(MODELS[options.model.model].kernel)
     if are_several(args.file):
         fit_one = functools.partial(_fit_one, make_kernel=make_kernel)
         return fit_each(args.file, options, command, _read, fit_one)
@@ -147,7 +151,7 @@ def _fit_one(
     command: str,
     tell: Callable[[Fitted], None] | None = None,
     *,
-    make_kernel: Callable[[], Any],
+    make_kernel: Callable[[ModelOptions], Any],
 ) -> int:
     """Fit one file, or the bundled ballots.
 
@@ -157,16 +161,18 @@ def _fit_one(
         with session.preparing():
             survey = _read(options)
             rankings = survey.rankings
+            model, path = choose_components(session, options.model, rankings)
+            options = replace(options, model=model)
             thin = _choose_thinning(session.plan, options.model, rankings)
             title = f"Groups in {Path(options.file).name if options.file else 'APA 1980'}"
             named = rename_rankings(rankings, shown_names(survey))
-            session.interim = _interim_page(session, options, title, named, thin)
+            session.interim = _interim_page(session, options, title, named, thin, path)
             with memory_errors():
                 sampled = _sample(session, options.model, rankings, thin, make_kernel)
                 if options.model.components is None:
                     check_overflow(sampled.mcmc, options.model.max_clusters)
                 session.say("summarising the draws")
-                findings = _summarise(sampled, rankings, options.blocs)
+                findings = _summarise(sampled, rankings, options.blocs)._replace(path=path)
 
         def write(folder: Path, findings: "Findings", status: "Status | None") -> None:
             _write(folder, title, survey, findings, status)
@@ -219,9 +225,9 @@ def _sample(
     options: ModelOptions,
     rankings: "Rankings",
     thin: int,
-    make_kernel: Callable[[], Any],
+    make_kernel: Callable[[ModelOptions], Any],
 ) -> Sampled:
-    model, kernel = MODELS[options.model], make_kernel()
+    model, kernel = MODELS[options.model], make_kernel(options)
     if kernel.ranking_family is not model.family:
         raise TypeError(f"the kernel of --model {model.name} is not of the family {model.family}")
     rankings = model.family.described(rankings)
@@ -232,7 +238,12 @@ def _sample(
 
 
 def _interim_page(
-    session: RunSession, options: FitOptions, title: str, rankings: "Rankings", thin: int
+    session: RunSession,
+    options: FitOptions,
+    title: str,
+    rankings: "Rankings",
+    thin: int,
+    path: Any,
 ) -> InterimPage:
     """Return the page that is written while the run goes on."""
 
@@ -240,7 +251,7 @@ def _interim_page(
         data_and_model = _data_and_model(options, rankings)
         return session.details(*data_and_model, thin, lengths_of(run, thin))
 
-    find = finder_of_groups(rankings, title, session.plan.chains, details, options.blocs)
+    find = finder_of_groups(rankings, title, session.plan.chains, details, options.blocs, path)
     return InterimPage(session.out, find)
 
 
@@ -309,6 +320,8 @@ def _write(
         _write_assignments(folder / "assignments.csv", findings, survey)
         if findings.blocs is not None:
             write_blocs(folder / "blocs.csv", findings, rankings, survey.items_about)
+        if findings.path is not None:
+            write_path(folder / PATH, findings.path)
         by_label = np.argsort(survey.label_index)  # the ranking of the file that each label is of
         report.write_findings(
             folder / "report.html",
@@ -364,6 +377,8 @@ def _fitted(rankings: "Rankings", findings: "Findings", ended: str) -> Fitted:
 def _print_summary(
     out: Path, rankings: "Rankings", findings: "Findings", status: "Status | None"
 ) -> None:
+    from numpyro_rankings.report.answers import wants_of_group
+
     num_rankings = plural(rankings.num_rankings, "ranking")
     print_title(findings, f"{num_rankings} of {plural(rankings.num_items, 'item')}")
     held, blocs = findings.held, findings.blocs
@@ -374,7 +389,7 @@ def _print_summary(
         findings,
         "agreement",
         [f"{percent(p.agreement):>9}" for p in held],
-        [order_in_words(p.levels, p.clear_pairs) for p in held],
+        [wants_of_group(p) for p in held],
         len(held),
     )
     if findings.reference is not None:

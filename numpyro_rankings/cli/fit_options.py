@@ -5,7 +5,14 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from numpyro_rankings.cli.arguments import UserError, count, note, option, take_options
-from numpyro_rankings.cli.models import MODELS, PROCESS, ModelOptions, models_with
+from numpyro_rankings.cli.models import (
+    AUTO,
+    MODELS,
+    PROCESS,
+    TEMPERED,
+    ModelOptions,
+    models_with,
+)
 from numpyro_rankings.cli.options import RunOptions, TableOptions
 
 MOST_BLOCS = 8  # up to this number a level of blocs always exists, if there are as many groups
@@ -40,7 +47,7 @@ def parse_options(args: argparse.Namespace) -> FitOptions:
     """
     model = _parse_model(args)
     _check_blocs(args.blocs, model)
-    if model.components is not None and args.max_clusters is not None:
+    if model.components not in (None, AUTO) and args.max_clusters is not None:
         note(f"--max-clusters has no effect with --components {model.components}")
     return FitOptions(
         file=None,
@@ -90,6 +97,10 @@ def _with_defaults(args: argparse.Namespace) -> dict[str, Any]:
             raise UserError(f"{option} goes with --model {' or '.join(models_with(name))}")
     if values["components"] == PROCESS:
         values["components"] = None
+    if values["components"] == AUTO and args.sampler is None:
+        values["sampler"] = TEMPERED
+    if values["sampler"] == TEMPERED:  # the prior of the shares is that of the kernel
+        values |= {"alpha": args.alpha, "max_clusters": args.max_clusters}
     return values
 
 
@@ -98,5 +109,5 @@ def _check_blocs(blocs: int | None, options: ModelOptions) -> None:
         return
     if not MODELS[options.model].is_mixture(options):
         raise UserError("--blocs goes with a mixture: a single population has no blocs")
-    if options.components is not None and blocs > options.components:
+    if options.components not in (None, AUTO) and blocs > options.components:
         raise UserError(f"--blocs must be at most --components {options.components}")

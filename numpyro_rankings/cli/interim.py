@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from numpyro_rankings._system import clock
 from numpyro_rankings.cli.arguments import HopelessError, UserError, note
 from numpyro_rankings.cli.results import terminal_width, write_at_once
-from numpyro_rankings.words import order_in_words, plural, share, shorten
+from numpyro_rankings.words import plural, share, shorten
 
 if TYPE_CHECKING:
     import numpy as np
@@ -193,6 +193,7 @@ def finder_of_groups(
     chains: int,
     details: "Callable[[Run], dict[str, str]]",
     num_blocs: int | None = None,
+    path: Any = None,
 ) -> "Callable[[Run, Status, float], GroupsSoFar]":
     """Return what finds the groups of rankings in a run that goes on.
 
@@ -201,6 +202,7 @@ def finder_of_groups(
 
     :param details: returns how a run is made.
     :param num_blocs: number of blocs that was asked for, if any.
+    :param path: by which the number of components was chosen, if it was.
     """
     blocs = _BlocFinder(rankings, num_blocs)
 
@@ -210,7 +212,7 @@ def finder_of_groups(
 
         start = clock.now()
         draws = Draws.of(run.as_mcmc(max(_LEAST_SHOWN, _MOST_DRAWS // chains)))
-        findings = _findings_so_far(run, draws, rankings)
+        findings = _findings_so_far(run, draws, rankings)._replace(path=path)
         left = seconds - (clock.now() - start)
         findings = findings._replace(blocs=blocs.find(findings, draws.samples, left))
         if findings.blocs is not None:
@@ -250,9 +252,10 @@ def _findings_so_far(run: "Run", draws: "Draws", rankings: "Rankings") -> "Findi
 def _describe_groups(findings: "Findings", size: int) -> list[str]:
     """Return a line for each group that holds."""
     from numpyro_rankings.posterior import holds
+    from numpyro_rankings.report.answers import wants_of_group
 
     return [
-        f"group {k}: {share(p.mean_size / size):>6}  {order_in_words(p.levels, p.clear_pairs)}"
+        f"group {k}: {share(p.mean_size / size):>6}  {wants_of_group(p)}"
         for k, p in enumerate(findings.profiles, 1)
         if holds(p)
     ]

@@ -21,10 +21,14 @@ from numpyro_rankings.words.commands import DEFAULT_MODEL
 
 if TYPE_CHECKING:
     from numpyro_rankings.families import RankingFamily
-    from numpyro_rankings.infer.base import GibbsKernel
+    from numpyro_rankings.infer import TemperedMixture
+    from numpyro_rankings.infer.mixture.component_model import ComponentModel
+    from numpyro_rankings.infer.ranking_kernel import RankingKernel
     from numpyro_rankings.rankings import Rankings
 
-PROCESS = 0  # how the parser returns "dp" of --components
+PROCESS, AUTO = 0, -1  # how the parser returns "dp" and "auto" of --components
+TEMPERED = "tempered"
+MOST_TRIED = 8  # components, by --components auto
 
 
 class FitModel(ABC):
@@ -51,8 +55,12 @@ class FitModel(ABC):
         """The likelihood of its rankings."""
 
     @abstractmethod
-    def kernel(self, options: "ModelOptions") -> "GibbsKernel":
+    def kernel(self, options: "ModelOptions") -> "RankingKernel":
         """Return the kernel that fits it."""
+
+    def components(self, options: "ModelOptions") -> "ComponentModel":
+        """Return what its components are to ``--sampler tempered``, if it takes that."""
+        raise UserError(f"--sampler {TEMPERED} cannot be used with --model {self.name}")
 
     @abstractmethod
     def in_words(self, options: "ModelOptions") -> str:
@@ -62,18 +70,27 @@ class FitModel(ABC):
         """Whether there can be several groups."""
         return options.components != 1
 
-    def check_options(self, options: "ModelOptions") -> None:  # noqa: B027, most have none
+    def check_options(self, options: "ModelOptions") -> None:
         """Refuse options that do not go together."""
+        if options.sampler == TEMPERED:
+            _check_tempered(options)
+        elif options.components == AUTO:
+            raise UserError("--components auto goes with --sampler tempered")
+        elif options.effective_size is not None:
+            raise UserError("--effective-size goes with --sampler tempered")
 
-    def check_rankings(  # noqa: B027, most take all
-        self, name: str, options: "ModelOptions", rankings: "Rankings"
-    ) -> None:
+    def check_rankings(self, name: str, options: "ModelOptions", rankings: "Rankings") -> None:
         """Refuse rankings that the options do not go with.
 
         :param name: of the file.
         """
+        size, number = options.effective_size, rankings.num_rankings
+        if size is not None and size > number:
+            raise UserError(
+                f"--effective-size must be at most {number:,}, the rankings of {name}, got {size:g}"
+            )
 
-    def searches(self, kernel: "GibbsKernel", rankings: "Rankings") -> bool:
+    def searches(self, kernel: "RankingKernel", rankings: "Rankings") -> bool:
         """Whether it takes long to find where the chains start."""
         return False
 
@@ -88,6 +105,7 @@ class _Mallows(FitModel):
         "nu": (1.0,),
         "r": (1.0,),
         "sampler": "slice",
+        "effective_size": None,
         "approximate": False,
         "assignment": None,
         "init": None,
@@ -100,9 +118,11 @@ class _Mallows(FitModel):
 
         return MALLOWS
 
-    def kernel(self, options: "ModelOptions") -> "GibbsKernel":
+    def kernel(self, options: "ModelOptions") -> "RankingKernel":
         from numpyro_rankings.infer import BetaGibbs, SliceGibbs
 
+        if options.sampler == TEMPERED:
+            return _tempered(self.components(options), options)
         settings: dict[str, Any] = {
             "alpha": as_prior(options.alpha),
             "max_clusters": options.max_clusters,
@@ -115,22 +135,34 @@ class _Mallows(FitModel):
             return BetaGibbs(**settings, exact=not options.approximate)
         return SliceGibbs(**settings, assignment=options.assignment or "parallel")
 
+    def components(self, options: "ModelOptions") -> "ComponentModel":
+        from numpyro_rankings.infer import MallowsComponents
+
+        return MallowsComponents(nu=_by_stage(options.nu), r=_by_stage(options.r))
+
     def in_words(self, options: "ModelOptions") -> str:
         return f"generalized Mallows model of top-t rankings, {mixture_in_words(options)}"
 
     def check_options(self, options: "ModelOptions") -> None:
+        super().check_options(options)
+        if options.sampler == "gibbs":
+            raise UserError("--sampler gibbs goes with --model plackett-luce")
         if options.approximate and options.sampler != "beta":
             raise UserError("--approximate goes with --sampler beta; the slice sampler is exact")
         if options.assignment is not None and options.sampler == "beta":
             raise UserError(
                 "--assignment goes with --sampler slice; the beta sampler is sequential"
             )
+        for name in ("assignment", "init"):
+            if options.sampler == TEMPERED and getattr(options, name) is not None:
+                raise UserError(f"--{name} goes with --sampler slice or beta")
         if options.init == "search" and (options.components or 1) == 1:
             raise UserError("--init search goes with --components K, where K is 2 or more")
 
     def check_rankings(self, name: str, options: "ModelOptions", rankings: "Rankings") -> None:
         from numpyro_rankings.rankings import num_stages
 
+        super().check_rankings(name, options, rankings)
         stages = num_stages(rankings)
         for flag, numbers in (("--nu", options.nu), ("--r", options.r)):
             if len(numbers) not in (1, stages):
@@ -141,13 +173,20 @@ class _Mallows(FitModel):
                 )
 
     def searches(self, kernel: Any, rankings: "Rankings") -> bool:
-        return kernel.search_iterations(rankings) > 0
+        return hasattr(kernel, "search_iterations") and kernel.search_iterations(rankings) > 0
 
 
 class _PlackettLuce(FitModel):
     name = "plackett-luce"
     about = "weights of the items"
-    defaults: ClassVar = {"components": 1, "alpha": 1.0, "shape": 1.0}
+    defaults: ClassVar = {
+        "components": 1,
+        "alpha": 1.0,
+        "shape": 1.0,
+        "sampler": "gibbs",
+        "effective_size": None,
+        "max_clusters": None,
+    }
     process = "dp-plackett-luce"
 
     @property
@@ -156,9 +195,11 @@ class _PlackettLuce(FitModel):
 
         return PLACKETT_LUCE
 
-    def kernel(self, options: "ModelOptions") -> "GibbsKernel":
+    def kernel(self, options: "ModelOptions") -> "RankingKernel":
         from numpyro_rankings.infer import PlackettLuceGibbs
 
+        if options.sampler == TEMPERED:
+            return _tempered(self.components(options), options)
         assert options.components is not None
         return PlackettLuceGibbs(
             shape=options.shape,
@@ -166,8 +207,18 @@ class _PlackettLuce(FitModel):
             alpha=as_prior(options.alpha),
         )
 
+    def components(self, options: "ModelOptions") -> "ComponentModel":
+        from numpyro_rankings.infer import PlackettLuceComponents
+
+        return PlackettLuceComponents(options.shape or 1.0)
+
     def in_words(self, options: "ModelOptions") -> str:
         return f"Plackett–Luce model, {mixture_in_words(options)}"
+
+    def check_options(self, options: "ModelOptions") -> None:
+        super().check_options(options)
+        if options.sampler not in ("gibbs", TEMPERED):
+            raise UserError(f"--sampler {options.sampler} goes with --model mallows")
 
 
 class _GammaProcess(FitModel):
@@ -182,7 +233,7 @@ class _GammaProcess(FitModel):
 
         return ITEM_POOL
 
-    def kernel(self, options: "ModelOptions") -> "GibbsKernel":
+    def kernel(self, options: "ModelOptions") -> "RankingKernel":
         from numpyro_rankings.infer import GammaProcessPlackettLuceGibbs
 
         alpha = as_prior(options.alpha)
@@ -207,7 +258,7 @@ class _DPPlackettLuce(_GammaProcess):
         "max_clusters": MAX_CLUSTERS,
     }
 
-    def kernel(self, options: "ModelOptions") -> "GibbsKernel":
+    def kernel(self, options: "ModelOptions") -> "RankingKernel":
         from numpyro_rankings.infer import DPPlackettLuceGibbs
 
         assert options.max_clusters is not None
@@ -238,7 +289,33 @@ def models_with(name: str) -> list[str]:
 def mixture_in_words(options: "ModelOptions") -> str:
     """Return what the number of components makes of a model."""
     words = {None: "Dirichlet process mixture", 1: "single population"}
-    return words.get(options.components, f"{options.components}-component mixture")
+    text = words.get(options.components, f"{options.components}-component mixture")
+    if options.effective_size is not None:
+        text += f", as if there were {options.effective_size:,.4g} rankings"
+    return text
+
+
+def _check_tempered(options: "ModelOptions") -> None:
+    if options.components is None:
+        raise UserError("--sampler tempered goes with --components K or auto, not with dp")
+    if options.alpha is not None and not isinstance(options.alpha, float):
+        raise UserError("--alpha must be a number with --sampler tempered")
+    if options.components == AUTO and options.effective_size is not None:
+        raise UserError("--effective-size goes with a number of --components, not with auto")
+
+
+def _tempered(components: "ComponentModel", options: "ModelOptions") -> "TemperedMixture":
+    """Return the kernel; α is shared by the components, and by default the kernel's."""
+    from numpyro_rankings.infer import TemperedMixture
+
+    number, alpha = options.components, options.alpha
+    assert number is not None and not isinstance(alpha, tuple | str)
+    return TemperedMixture(
+        components,
+        number,
+        None if alpha is None else alpha / number,
+        effective_size=options.effective_size,
+    )
 
 
 def _by_stage(numbers: Sequence[float]) -> Any:
@@ -267,14 +344,17 @@ def _parse_sigma(text: str) -> float:
 
 
 def _parse_components(text: str) -> int:
-    return PROCESS if text.lower() == "dp" else count(1, MOST_CLUSTERS)("--components", text)
+    names = {"dp": PROCESS, "auto": AUTO}
+    number = names.get(text.lower())
+    return count(1, MOST_CLUSTERS)("--components", text) if number is None else number
 
 
 @dataclass(frozen=True)
 class ModelOptions:
     """The model of rankings and its sampler; what it does not have is None, or false.
 
-    Of a Dirichlet process, the number of components is None.
+    Of a Dirichlet process, the number of components is None. Where it is ``AUTO``, it is replaced
+    by the one that is chosen before there is a kernel.
     """
 
     model: str = option(
@@ -286,10 +366,11 @@ class ModelOptions:
     )
     components: int | None = option(
         "mallows, plackett-luce: dp for a Dirichlet process, which infers the number of clusters, "
-        "or the number K of components, 1 for a single population (default: dp for mallows, 1 "
+        "or the number K of components, 1 for a single population; auto: fit 1, 2, … components "
+        "by --sampler tempered, and report the number that lasts (default: dp for mallows, 1 "
         "for plackett-luce; for a Dirichlet process of Plackett–Luce models, use --model "
         "dp-plackett-luce)",
-        "dp|K",
+        "dp|auto|K",
         type=_parse_components,
     )
     alpha: Scale = option(
@@ -333,7 +414,17 @@ class ModelOptions:
         scale,
     )
     sampler: str | None = option(
-        "mallows: the sampler (default: slice)", choices=["slice", "beta"], group="sampler"
+        "mallows: slice or beta; plackett-luce: gibbs; both, with --components K or auto: "
+        "tempered, which gives one answer from every start (default: slice, or gibbs; with "
+        "--components auto tempered)",
+        choices=["slice", "beta", "gibbs", TEMPERED],
+        group="sampler",
+    )
+    effective_size: float | None = option(
+        "with --sampler tempered: the posterior as if there were only N rankings, for data that "
+        "the model fits only roughly (default: all that there are)",
+        "N",
+        positive,
     )
     approximate: bool | None = option(
         "with --sampler beta: use the paper's approximation of the label probabilities",
@@ -352,7 +443,8 @@ class ModelOptions:
     max_clusters: int | None = option(
         "largest number of clusters of the Dirichlet process, including those that a sweep "
         "proposes and does not keep, which can be several times as many (default: "
-        f"{MAX_CLUSTERS})",
+        f"{MAX_CLUSTERS}); with --components auto: largest number of components (default: "
+        f"{MOST_TRIED})",
         "C",
         count(1, MOST_CLUSTERS),
     )

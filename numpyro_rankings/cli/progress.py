@@ -26,10 +26,11 @@ def say(what: str, is_shown: bool = True) -> None:
 class Progress:
     """Shows the state of a run on stderr: a live line, or a line every ten seconds elsewhere."""
 
-    def __init__(self, plan: Plan, is_shown: bool) -> None:
+    def __init__(self, plan: Plan, is_shown: bool, began: float | None = None) -> None:
         self._until, self._is_shown = plan.until, is_shown
         self._is_live = sys.stderr.isatty()
-        self._start = self._last = clock.now()
+        self._last = clock.now()
+        self._start = self._last if began is None else began
         self._width = 0
 
     def say(self, what: str) -> None:

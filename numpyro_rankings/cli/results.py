@@ -33,13 +33,14 @@ if TYPE_CHECKING:
     from numpyro_rankings.report.page import Status
 
 FILES = ("posterior.nc", "clusters.csv", "assignments.csv", "report.html")
-OPTIONAL = ("blocs.csv",)  # files that not all results have
+OPTIONAL = ("blocs.csv", "path.csv")  # files that not all results have
 _UNFINISHED, _RESULTS = ".unfinished", "results"  # folder of files that are written, and within it
 # by what tables of this program are recognised; reports and draws have its name in them
 _BEGINNINGS = {
     "clusters.csv": re.compile(b"cluster,"),
     "assignments.csv": re.compile(b".*,cluster,(bloc,)?probability", re.DOTALL),
     "blocs.csv": re.compile(b"level,bloc,"),
+    "path.csv": re.compile(b"effective_size,num_components,"),
     "fits.csv": re.compile(b"file,folder,"),
     "fits.json": re.compile(rb'\{\s*"format":'),
 }
@@ -285,7 +286,8 @@ def print_diagnostics(findings: "Findings", out: Path, status: "Status | None" =
             print(f"    {step.command}")
     if files := files_in_words(findings):
         _print_wrapped(files, "  ")
-    names = FILES if findings.blocs is None else (*FILES, *OPTIONAL)
+    extra = dict(zip(OPTIONAL, (findings.blocs, findings.path), strict=True))
+    names = [*FILES, *(name for name, x in extra.items() if x is not None)]
     others = ", ".join(name for name in names if name != "report.html")
     print(f"\nResults: {out / 'report.html'} (open it in a browser), {others}")
 

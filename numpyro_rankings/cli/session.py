@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
+from numpyro_rankings._system import clock
 from numpyro_rankings._system.interrupts import (
     HeldInterrupts,
     SignalInterrupt,
@@ -60,6 +61,7 @@ _LEAST_DRAWS = 4  # of each chain
 # A run is given up if, of this number of draws of each chain, such a share lacked a slot.
 _DRAWS_OF_OVERFLOW, _HOPELESS_OVERFLOW = 1000, 0.05
 _LEAST_MINUTES = 1e-3  # for one chunk
+_PATH = "path.nc"  # in the store: how the number of components was found
 Ending = Literal["good", "time", "length", "interrupted"]
 
 
@@ -220,6 +222,9 @@ class RunSession:
         self._options, self._store = options, store_of(self.out)
         self._command, self._resumes, self._is_alone = command, resumes, is_alone
         self._better = ""  # command that may help more than to go on
+        self._path_found: bytes | None = None
+        self._has_path = resumes  # whether that in the store is of this run
+        self._began: float | None = None  # the time of the run, if before its chains
         self._run: Run | None = None
         self._held: HeldInterrupts | None = None
         self._stack = contextlib.ExitStack()
@@ -242,6 +247,39 @@ class RunSession:
         """Say what is being done after the sampling."""
         say(what, self.is_shown)
 
+    def start_clock(self) -> None:
+        """Count what is done from now on to the time of the run."""
+        self._began = clock.now()
+
+    def keep(self, content: bytes) -> None:
+        """Keep the path to the number of components with the draws, as long as these are kept."""
+        self._path_found = content
+
+    def kept(self) -> bytes | None:
+        """Return the path that the run was begun with; None if it is new, or has none."""
+        file = self._store / _PATH
+        return file.read_bytes() if self._resumes and file.is_file() else None
+
+    def _keep_path(self) -> None:
+        """Write the path once there are draws, or remove that of a run that they replace."""
+        if self._has_path:
+            return
+        if self._path_found is None:
+            (self._store / _PATH).unlink(missing_ok=True)
+        else:
+            partial = self._store / f"{_PATH}.partial"
+            partial.write_bytes(self._path_found)
+            partial.replace(self._store / _PATH)
+        self._has_path = True
+
+    def _discard(self) -> None:
+        from numpyro_rankings.run.folder import discard
+
+        if self._has_path:
+            with contextlib.suppress(OSError):
+                (self._store / _PATH).unlink(missing_ok=True)
+        discard(self._store)
+
     @contextlib.contextmanager
     def preparing(self) -> Iterator[None]:
         """Set up JAX for the chains, and show warnings as notes."""
@@ -263,7 +301,7 @@ class RunSession:
 
         check_ess(self.plan)
         check_not_ended()
-        progress = Progress(self.plan, self.is_shown)
+        progress = Progress(self.plan, self.is_shown, self._began)
         with contextlib.ExitStack() as stack:
             stack.callback(progress.end)
             stack.enter_context(as_user_errors(StoreError))
@@ -312,6 +350,7 @@ class RunSession:
         self, run: "Run", thin: int, progress: Progress, max_clusters: int | None
     ) -> Ending:
         def after_chunk(run: "Run") -> None:
+            self._keep_path()
             progress.show(run)
             if run.num_draws >= _DRAWS_OF_OVERFLOW and (run.overflow or 0.0) > _HOPELESS_OVERFLOW:
                 progress.end()
@@ -418,14 +457,12 @@ class RunSession:
 
     def _end(self, sampled: Sampled) -> int:
         """Say how the run ended, remove its store if that is all, and return the exit status."""
-        from numpyro_rankings.run.folder import discard
-
         came = None if self._held is None else self._held.came
         status = 0 if came is None else 128 + came
         if not sampled.is_complete:
             print(f"\n{PROGRAM}: {self._why(sampled)}{self._how_to_go_on()}", file=sys.stderr)
             return status
-        discard(self._store)
+        self._discard()
         if status:
             ended = "interrupted after the end of the run: the results are complete"
             print(f"\n{PROGRAM}: {ended}", file=sys.stderr)
@@ -439,12 +476,10 @@ class RunSession:
                 kept = f"{self._store} keeps its draws"
                 error.args = (f"interrupted, nothing was written; {kept}.{self._how_to_go_on()}",)
             return
-        from numpyro_rankings.run.folder import discard
-
         is_hopeless = isinstance(error, HopelessError)
         is_useless = run.num_sweeps == 0 or (is_hopeless and run.num_draws == 0)
         if is_useless and error is not None:
-            discard(self._store)
+            self._discard()
         run.close()
         if is_useless or error is None:
             return

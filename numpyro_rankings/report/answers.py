@@ -15,9 +15,11 @@ from numpyro_rankings.posterior.judges import by_group
 from numpyro_rankings.posterior.point_estimates import ReferencePartition
 from numpyro_rankings.report.blocs_in_words import BEFORE_EXPLAINED, NO_INTERVALS
 from numpyro_rankings.report.findings import Findings
+from numpyro_rankings.report.judgements import has_order
 from numpyro_rankings.report.next_steps import Step, next_steps
 from numpyro_rankings.report.overall import trust
 from numpyro_rankings.report.page import Figure, Status, embedded_figure
+from numpyro_rankings.report.path_in_words import path_in_words
 from numpyro_rankings.words import number, plural
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ _STAGES_ACROSS, _GROUPS_ACROSS = 9, 8  # columns of a table that a screen has ro
 _ITEMS_IN_TABLE = 40
 _CLUSTERS_IN_TABLE = 50
 _PASSING_IN_TABLE = 10
+NO_ORDER_IN_WORDS = "no common order: these judges follow none of the others"
 _LEAST_REST = 0.005  # share of the rankings in no group that holds that is worth a line
 
 
@@ -108,6 +111,8 @@ def _how_many(findings: Findings) -> str:
         text = "No group holds: none is found again in more than half of the draws."
     if findings.passing:
         text += f" {'All others' if held else 'They'} come and go from draw to draw."
+    if findings.path is not None:
+        return f"{path_in_words(findings.path)} {text}"
     if findings.num_components is not None:
         return f"{text} You asked for {plural(findings.num_components, 'group')}."
     numbers = np.asarray(findings.described["posterior"]["num_clusters"]).ravel()
@@ -171,7 +176,14 @@ def short_order(names: Sequence[str]) -> str:
 
 def wants(findings: Findings) -> list[str]:
     """Say what the members of each group of rankings want."""
-    return [words.order_in_words(p.levels, p.clear_pairs) for p in findings.profiles]
+    return [wants_of_group(p) for p in findings.profiles]
+
+
+def wants_of_group(profile: Any) -> str:
+    """Say what the members of a group of rankings want."""
+    if not has_order(profile):
+        return NO_ORDER_IN_WORDS
+    return words.order_in_words(profile.levels, profile.clear_pairs)
 
 
 class Card(NamedTuple):
@@ -251,7 +263,7 @@ def _card(i: int, p: Any, findings: Findings, judges: Sequence[str]) -> Card:
         p.mean_size / findings.total,
         color_of(i),
         findings.cohesion(p) if len(findings.profiles) > 1 else None,
-        words.order_in_words(p.levels, p.clear_pairs),
+        wants_of_group(p),
         judges,
         p.consensus[:_ITEMS_SHOWN],
         len(p.consensus) - _ITEMS_SHOWN,

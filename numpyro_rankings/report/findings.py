@@ -79,6 +79,8 @@ class Findings(NamedTuple):
     - **blocs** - the coarse view of the draws of all chains, whatever the weights of these; None if
       there are few groups.
     - **no_blocs** - why there are none although there are many groups; else nothing.
+    - **path** - of :func:`~numpyro_rankings.group_path`, by which the number of groups was chosen;
+      None if it was not.
     """
 
     data: Any
@@ -93,6 +95,7 @@ class Findings(NamedTuple):
     details: Mapping[str, str]
     blocs: Blocs | None = None
     no_blocs: str = ""
+    path: Any = None
 
     @property
     def family(self) -> RankingFamily | None:

@@ -6,30 +6,42 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 from jax import Array
+from numpyro.diagnostics import split_gelman_rubin
 from numpyro.infer import MCMC
 from scipy.special import logsumexp
 
+from numpyro_rankings._system import clock
 from numpyro_rankings.infer import TemperedMixture
 from numpyro_rankings.ops.checks import check_whole
+from numpyro_rankings.posterior.diagnostics import R_HAT_APART
+from numpyro_rankings.posterior.draws import Draws
 from numpyro_rankings.posterior.ladders import LEAST_DRAWS, ladders_of, log_evidences
+from numpyro_rankings.posterior.partitions import medoid_partition
 from numpyro_rankings.rankings import Rankings, check_rankings
+from numpyro_rankings.report.judgements import NO_ORDER
 
 # Functions import xarray, which takes long to load.
 
-__all__ = ["Stretch", "group_path", "lasting_number"]
+__all__ = ["GroupChoice", "Stretch", "choose_number", "group_path", "lasting_number"]
 
 _NUM_SIZES, _FIRST_SIZE = 60, 2.0
 _PROBABLE = 0.5  # a larger probability is more than not
 _LASTING = 2.0  # a number of groups lasts if its range has this factor
 _MUCH_LESS = 10.0  # log evidence by which a number that is not needed is below the largest one
+_DRAWS_OF_MEDOID = 60
 
 
 class Stretch(NamedTuple):
-    """A number of groups that has the largest probability over a range of effective sizes."""
+    """A number of groups that has the largest probability over a range of effective sizes.
+
+    Components without a common order are not counted as groups: ``num_components``, the most
+    probable number of components at the end of the range, may be larger than ``num_groups``.
+    """
 
     num_components: int
     first: float
     last: float
+    num_groups: int
 
     @property
     def factor(self) -> float:
@@ -47,6 +59,7 @@ def group_path(
     num_ladders: int = 2,
     num_warmup: int = 200,
     num_samples: int = 200,
+    minutes: float | None = None,
     after_number: Callable[[int, MCMC], None] | None = None,
 ) -> Any:
     r"""
@@ -61,6 +74,9 @@ def group_path(
     The numbers go up to **max_components**, or until two in a row are nowhere the most probable and
     have far less evidence than a smaller one at the largest size.
 
+    A component whose agreement is below 2% has no common order: its judges follow none of the
+    others, and it is not counted as a group.
+
     :param rankings: to fit.
     :param family: as of :class:`~numpyro_rankings.infer.TemperedMixture`.
     :param max_components: the largest K.
@@ -70,10 +86,13 @@ def group_path(
     :param num_ladders: independent ladders for each K.
     :param num_warmup: sweeps in which the rungs are placed.
     :param num_samples: draws of each ladder.
+    :param minutes: time after which no further number is begun.
     :param after_number: called with each K and its MCMC when it has run.
     :return: an :class:`xarray.Dataset` with ``probability``, ``log_evidence`` and its
-        ``standard_error`` over ``effective_size`` and ``num_components``, and ``round_trips`` of
-        each K, the least of its ladders.
+        ``standard_error`` over ``effective_size`` and ``num_components``; and for each K
+        ``num_groups``; ``round_trips``, the least of the ladders; ``agreed_size``, the effective
+        size up to which the ladders are in the same places; and ``labels`` of each ranking, those
+        of the draw that agrees best with the others.
 
     **References**
 
@@ -90,9 +109,7 @@ def group_path(
         raise ValueError(f"num_samples must be at least {LEAST_DRAWS}, got {num_samples}")
     effective_sizes = _checked_sizes(effective_sizes, rankings.num_rankings)
     key = jax.random.key(0) if key is None else key
-    values: list[np.ndarray] = []
-    errors: list[np.ndarray] = []
-    round_trips: list[int] = []
+    start, numbers = clock.now(), list[_OfNumber]()
     for number in range(1, max_components + 1):
         mcmc = MCMC(
             TemperedMixture(family, number),
@@ -103,29 +120,74 @@ def group_path(
             progress_bar=False,
         )
         mcmc.run(jax.random.fold_in(key, number), rankings)
-        value, error = log_evidences(ladders_of(mcmc), effective_sizes)
-        values, errors = [*values, value], [*errors, error]
-        trips = mcmc.get_extra_fields(group_by_chain=True)["round_trips"]
-        round_trips.append(int(np.asarray(trips)[:, -1].min()))
+        numbers.append(_read_number(mcmc, rankings, effective_sizes))
         if after_number is not None:
             after_number(number, mcmc)
-        if _is_enough(values):
+        is_late = minutes is not None and clock.now() - start > 60 * minutes
+        if is_late or _is_enough([x.log_evidence for x in numbers]):
             break
-    table = np.array(values).T
-    axes = "effective_size", "num_components"
-    probability = np.exp(table - logsumexp(table, axis=1, keepdims=True))
-    return xr.Dataset(
-        {
-            "probability": (axes, probability),
-            "log_evidence": (axes, table),
-            "standard_error": (axes, np.array(errors).T),
-            "round_trips": (axes[1], round_trips),
-        },
-        {
-            "effective_size": np.asarray(effective_sizes, float),
-            "num_components": np.arange(1, len(values) + 1),
-        },
+    columns = {name: np.array([getattr(x, name) for x in numbers]) for name in _OfNumber._fields}
+    table = columns["log_evidence"]
+    columns["probability"] = np.exp(table - logsumexp(table, axis=0))
+    axes = "num_components", "effective_size"
+    rest = {"labels": ("num_components", "ranking")}
+    variables = {name: (rest.get(name, axes[: x.ndim]), x) for name, x in columns.items()}
+    coordinates = {
+        "effective_size": np.asarray(effective_sizes, float),
+        "num_components": np.arange(1, len(numbers) + 1),
+    }
+    return xr.Dataset(variables, coordinates).transpose("effective_size", ...)
+
+
+class _OfNumber(NamedTuple):
+    """What the ladders of one number of components say."""
+
+    log_evidence: np.ndarray  # (sizes,)
+    standard_error: np.ndarray  # (sizes,)
+    num_groups: int
+    round_trips: int
+    agreed_size: float
+    labels: np.ndarray  # (N,)
+
+
+def _read_number(mcmc: MCMC, rankings: Rankings, sizes: Sequence[float]) -> _OfNumber:
+    fields = mcmc.get_extra_fields(group_by_chain=True)
+    draws = Draws.of(mcmc, rankings)
+    labels = np.zeros(rankings.num_rankings, np.uint8)
+    if draws.labels is not None:
+        all_labels = draws.flat()["assignments"]
+        labels = medoid_partition(all_labels, _DRAWS_OF_MEDOID).labels.astype(np.uint8)
+    return _OfNumber(
+        *log_evidences(ladders_of(mcmc), sizes),
+        num_groups=_count_groups(draws),
+        round_trips=int(np.asarray(fields["round_trips"])[:, -1].min()),
+        agreed_size=_agreed_size(fields, np.asarray(draws.samples["shares"])),
+        labels=labels,
     )
+
+
+def _count_groups(draws: Draws) -> int:
+    """Return the usual number of components that have a common order."""
+    if draws.labels is None:
+        return 1
+    family, samples = draws.family, draws.flat()
+    assert family is not None
+    shape = samples["shares"].shape
+    each = {name: samples[name].reshape(-1, samples[name].shape[-1]) for name in family.parameters}
+    entropies = family.entropies(each)
+    assert entropies is not None
+    agreement = 1 - entropies[0].reshape(shape) / entropies[1]
+    return max(1, int(np.median((agreement >= NO_ORDER).sum(-1))))
+
+
+def _agreed_size(fields: dict[str, Any], shares: np.ndarray) -> float:
+    """Return the effective size up to which all ladders are in the same places."""
+    sizes = np.asarray(fields["rung_effective_size"])[0, -1]
+    r_hat = split_gelman_rubin(np.asarray(fields["rung_log_likelihood"], np.float64))
+    of_shares = split_gelman_rubin(np.sort(shares.astype(np.float64), -1)).max()
+    r_hat[-1] = max(r_hat[-1], of_shares if shares.shape[-1] > 1 else 0.0)
+    apart = np.flatnonzero(r_hat > R_HAT_APART)
+    return float(sizes[-1] if not len(apart) else sizes[max(apart[0] - 1, 0)])
 
 
 def _checked_sizes(sizes: Sequence[float] | None, most: int) -> list[float]:
@@ -155,18 +217,27 @@ def stretches(path: Any) -> list[Stretch]:
     :param path: as :func:`group_path` returns it.
     """
     sizes, probability = path["effective_size"].values, path["probability"].values
-    numbers = path["num_components"].values[probability.argmax(1)]
-    numbers = np.where(probability.max(1) > _PROBABLE, numbers, 0)
+    components, groups = path["num_components"].values, path["num_groups"].values
+    of_groups = np.unique(groups)
+    by_groups = np.stack([probability[:, groups == k].sum(1) for k in of_groups], 1)
+    numbers = np.where(by_groups.max(1) > _PROBABLE, of_groups[by_groups.argmax(1)], 0)
     # a range goes on to the middle, in logarithms, of the sizes on both sides of a change
     middles = np.sqrt(sizes[1:] * sizes[:-1])
     changes = np.flatnonzero(np.diff(numbers))
-    ranges = zip(
-        np.append(numbers[changes], numbers[-1]),
+    ends = np.append(changes, len(numbers) - 1)
+    ranges = []
+    for end, low, high in zip(
+        ends,
         np.append(sizes[0], middles[changes]),
         np.append(middles[changes], sizes[-1]),
         strict=True,
-    )
-    return [Stretch(int(k), float(a), float(b)) for k, a, b in ranges if k > 0]
+    ):
+        if numbers[end]:
+            likely = np.where(groups == numbers[end], probability[end], -1.0).argmax()
+            ranges.append(
+                Stretch(int(components[likely]), float(low), float(high), int(numbers[end]))
+            )
+    return ranges
 
 
 def lasting_number(path: Any) -> Stretch | None:
@@ -178,10 +249,51 @@ def lasting_number(path: Any) -> Stretch | None:
     :param path: as :func:`group_path` returns it.
     :return: the number and its range; None if no number stands out.
     """
+    best = _widest(path)
+    return best if best is not None and (best.num_groups == 1 or best.factor >= _LASTING) else None
+
+
+def _widest(path: Any) -> Stretch | None:
     ranges = stretches(path)
-    several = [x for x in ranges if x.num_components > 1]
-    if not several:
-        is_one_at_end = ranges and ranges[-1].last == path["effective_size"].values[-1]
-        return ranges[-1] if is_one_at_end else None
-    best = max(several, key=lambda x: x.factor)
-    return None if best.factor < _LASTING else best
+    several = [x for x in ranges if x.num_groups > 1]
+    if several:
+        return max(several, key=lambda x: x.factor)
+    is_one_at_end = ranges and ranges[-1].last == path["effective_size"].values[-1]
+    return ranges[-1] if is_one_at_end else None
+
+
+class GroupChoice(NamedTuple):
+    """The number of groups to report, and at which resolution.
+
+    - **stretch** - the range over which it lasts, None if no number stands out.
+    - **effective_size** - up to which independent ladders agree; None if they do with all rankings.
+    """
+
+    num_components: int
+    num_groups: int
+    stretch: Stretch | None
+    effective_size: float | None
+
+
+def choose_number(path: Any) -> GroupChoice:
+    """Return the number of groups to report.
+
+    It is that of :func:`lasting_number`; if none stands out, the one with the widest range, or else
+    the most probable on average over the logarithm of the effective size. Where its ladders are in
+    different places with all rankings, it is to be reported at the size up to which they agree.
+
+    :param path: as :func:`group_path` returns it.
+    """
+    stretch = _widest(path)
+    if stretch is None:
+        number = int(path["probability"].mean("effective_size").argmax()) + 1
+    else:
+        number = stretch.num_components
+    of_number = path.sel(num_components=number)
+    agreed, most = float(of_number["agreed_size"]), float(path["effective_size"][-1])
+    return GroupChoice(
+        number,
+        int(of_number["num_groups"]),
+        lasting_number(path),
+        None if agreed >= most * (1 - 1e-6) else agreed,
+    )

@@ -17,6 +17,7 @@ from numpyro_rankings.words.commands import DEFAULT_MODEL, beside, with_options
 # options of fit that go without those that a step proposes
 _OF_POOLS = ("--alpha", "--sigma", "--phi", "--gamma")
 _OF_MIXTURE = ("--blocs", "--components", "--max-clusters", "--init")
+_OF_SAMPLER = ("--assignment", "--sigma", "--phi", "--gamma")
 
 
 class Step(NamedTuple):
@@ -95,31 +96,57 @@ def instead(findings: Findings) -> list[Step]:
     if findings.reference is None:
         return [_step("Run it again with another --seed", of_seed)]
     if number is None:
-        few = max(2, len(findings.held)) if findings.blocs is None else findings.blocs.number
-        return [_components(findings, few, "A fixed number of groups may do better")]
+        return [_by_ladders(findings, "auto")]
     fewer = "Try fewer groups" if number > 2 else "Try one group"
     steps = [_components(findings, number - 1, fewer)]
-    if "process" in findings.family.partitions:
-        any_number = _another(findings, "any-number", {}, _OF_MIXTURE)
-        text = "Or leave --components out, and use the blocs that are then found"
-        steps.append(_step(text, any_number))
-    return steps
+    if not _is_tempered(findings):
+        return [_by_ladders(findings, number), *steps]
+    half = max(1, round(_effective_size(findings) / 2))
+    text = f"Or ask what fewer rankings would tell (--effective-size {half})"
+    options = {"--components": number, "--sampler": "tempered", "--effective-size": half}
+    less = _another(findings, f"as-{half}", options, _OF_MIXTURE)
+    return [*steps, _step(text, less)]
+
+
+def _by_ladders(findings: Findings, number: object) -> Step:
+    """Propose the sampler whose answer does not depend on the start."""
+    model = _with_model(findings)
+    options = {**model, "--components": number, "--sampler": "tempered"}
+    command = _another(findings, "tempered", options, (*_OF_MIXTURE, "--alpha", *_OF_SAMPLER))
+    return _step(
+        "Chains on ladders find the same groups from every start (--sampler tempered)", command
+    )
+
+
+def _is_tempered(findings: Findings) -> bool:
+    return "rung_power" in findings.data["sample_stats"]
+
+
+def _effective_size(findings: Findings) -> float:
+    return float(findings.data["sample_stats"]["rung_effective_size"].values[0, -1, -1])
 
 
 def _components(findings: Findings, number: int, text: str) -> Step:
     """Propose a fixed number of groups."""
-    options: dict[str, object] = {"--components": number}
+    options: dict[str, object] = {**_with_model(findings), "--components": number}
     dropped = list(_OF_MIXTURE)
-    family = findings.family
-    if family is not None and family.with_components != DEFAULT_MODEL:
-        options = {"--model": family.with_components, **options}
-        if findings.num_components is None:  # the options of a pool of items differ
-            dropped += _OF_POOLS
+    if "--model" in options and findings.num_components is None:
+        dropped += _OF_POOLS  # the options of a pool of items differ
+    if findings.data is not None and _is_tempered(findings):
+        options["--sampler"] = "tempered"
     if number == 1:
         dropped.append("--alpha")
     said_so = " ".join(f"{option} {value}" for option, value in options.items())
     command = _another(findings, plural(number, "group").replace(" ", "-"), options, dropped)
     return _step(f"{text} ({said_so})", command)
+
+
+def _with_model(findings: Findings) -> dict[str, object]:
+    """Return the option of the model with a fixed number of components, if it is not the usual."""
+    family = findings.family
+    if family is None or family.with_components == DEFAULT_MODEL:
+        return {}
+    return {"--model": family.with_components}
 
 
 def _seed(findings: Findings) -> int:

@@ -16,6 +16,7 @@ from numpyro_rankings.report.judgements import (
     Judgements,
     Level,
     groups_to_report,
+    has_order,
     judgements_of,
 )
 from numpyro_rankings.report.page import sentence
@@ -83,12 +84,16 @@ def _describe_groups(findings: Findings, judged: Judgements) -> list[_Part]:
         return [("good", "Report what all together want: there is one group."), chains]
     if judged.unclear:
         return [("care", f"There are no clear groups: {_why_unclear(findings, judged)}."), chains]
-    held = len(findings.held)
+    ordered = [p for p in findings.held if findings.family is None or has_order(p)]
+    held = len(ordered)
     what, has = plural(held, "group"), "it has" if held == 1 else "they have"
     if judged.is_doubtful:
         text = f"Report {what} as rough types: few members belong to one for sure."
         return [("care", text), chains]
-    text = f"Report {what}: {has} {share(1 - findings.left)} of the {findings.noun}s."
+    of_all = sum(p.mean_size for p in ordered) / findings.total
+    text = f"Report {what}: {has} {share(of_all)} of the {findings.noun}s."
+    if without := sum(p.mean_size for p in findings.held) / findings.total - of_all:
+        chains = (chains[0], f"{share(without)} follow none of these. {chains[1]}")
     return [("good", text), chains]
 
 

@@ -34,6 +34,7 @@ from numpyro_rankings.report.findings import Findings, findings_of, in_order
 from numpyro_rankings.report.glossary import glossary, how_found
 from numpyro_rankings.report.overall import overall
 from numpyro_rankings.report.page import Status, embedded_figure, rankings_in_words, write_page
+from numpyro_rankings.report.path import path_shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -153,6 +154,7 @@ def _view_of_rankings(
     return {
         **_view(findings, rankings_in_words(rankings), title, status, wants(findings)),
         "blocs": blocs_shown(findings, about),
+        "path": path_shown(findings),
         "groups": groups(findings, columns, about),
         "judges": judges_of_groups(findings, about),
         "passing": passing_groups(findings, columns),

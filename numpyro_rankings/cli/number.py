@@ -1,0 +1,84 @@
+"""``--components auto``: how many components to fit, from the evidence of 1, 2, … of them."""
+
+import csv
+import io
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from numpyro_rankings.cli.models import AUTO, MODELS, MOST_TRIED, ModelOptions
+from numpyro_rankings.cli.options import Goals
+from numpyro_rankings.words import number, plural
+
+if TYPE_CHECKING:
+    from numpyro_rankings.cli.session import RunSession
+    from numpyro_rankings.rankings import Rankings
+
+PATH = "path.csv"
+_APART = 2**20  # its random numbers are not those of a chain
+_SHARE = 0.5  # of the time, after which no further number is begun
+
+
+def choose_components(
+    session: "RunSession", options: ModelOptions, rankings: "Rankings"
+) -> tuple[ModelOptions, Any]:
+    """Return the options with the number of components to fit, and the path that it is of.
+
+    The path of a run that is resumed is the one that it was begun with. There is none if a number
+    is asked for.
+    """
+    if options.components != AUTO:
+        return options, None
+    import xarray as xr
+
+    from numpyro_rankings.report.group_path import choose_number
+
+    if (kept := session.kept()) is not None:
+        path = xr.load_dataset(io.BytesIO(kept), engine="h5netcdf")
+    else:
+        path, file = _find(session, options, rankings), io.BytesIO()
+        path.to_netcdf(file, engine="h5netcdf")
+        session.keep(file.getvalue())
+    choice = choose_number(path)
+    chosen = replace(
+        options, components=choice.num_components, effective_size=choice.effective_size
+    )
+    return chosen, path
+
+
+def _find(session: "RunSession", options: ModelOptions, rankings: "Rankings") -> Any:
+    import jax
+
+    from numpyro_rankings.report.group_path import group_path
+
+    until, model = session.plan.until, MODELS[options.model]
+    session.start_clock()
+    session.say("trying numbers of components")
+
+    def tell(number_of: int, mcmc: Any) -> None:
+        trips = int(mcmc.get_extra_fields(group_by_chain=True)["round_trips"][:, -1].min())
+        session.say(f"{plural(number_of, 'component')}: {plural(trips, 'round trip')}")
+
+    return group_path(
+        model.family.described(rankings),
+        model.components(options),
+        options.max_clusters or MOST_TRIED,
+        key=jax.random.fold_in(jax.random.key(session.plan.seed), _APART),
+        minutes=_SHARE * until.minutes if isinstance(until, Goals) else None,
+        after_number=tell,
+    )
+
+
+def write_path(file: Path, path: Any) -> None:
+    """Write ``path.csv``, one row for each effective size and number of components."""
+    columns = "probability", "log_evidence", "standard_error"
+    of_number = "num_groups", "agreed_size"
+    with file.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["effective_size", "num_components", *columns, *of_number])
+        for i, size in enumerate(path["effective_size"].values):
+            for k, components in enumerate(path["num_components"].values):
+                values = [path[name].values[i, k] for name in columns]
+                values += [path[name].values[k] for name in of_number]
+                texts = (number(float(x), ".6g") for x in values)
+                writer.writerow([f"{size:.6g}", int(components), *texts])
