@@ -19,6 +19,7 @@ from numpyro_rankings.posterior.ladders import LEAST_DRAWS, ladders_of, log_evid
 from numpyro_rankings.posterior.partitions import medoid_partition
 from numpyro_rankings.rankings import Rankings, check_rankings
 from numpyro_rankings.report.judgements import NO_ORDER
+from numpyro_rankings.run import Run
 
 # Functions import xarray, which takes long to load.
 
@@ -29,6 +30,8 @@ _PROBABLE = 0.5  # a larger probability is more than not
 _LASTING = 2.0  # a number of groups lasts if its range has this factor
 _MUCH_LESS = 10.0  # log evidence by which a number that is not needed is below the largest one
 _DRAWS_OF_MEDOID = 60
+_PIECE = 50  # draws, after which it is looked whether they suffice
+_SETTLED_R_HAT, _SETTLED_ERROR = 1.05, 0.1
 
 
 class Stretch(NamedTuple):
@@ -85,8 +88,10 @@ def group_path(
     :param key: a random key.
     :param num_ladders: independent ladders for each K.
     :param num_warmup: sweeps in which the rungs are placed.
-    :param num_samples: draws of each ladder.
-    :param minutes: time after which no further number is begun.
+    :param num_samples: draws of each ladder, at most: fewer where the ladders agree and the
+        standard error of the log evidence is below 0.1 at all sizes.
+    :param minutes: time after which no further number is begun, and the last one gets no further
+        draws.
     :param after_number: called with each K and its MCMC when it has run.
     :return: an :class:`xarray.Dataset` with ``probability``, ``log_evidence`` and its
         ``standard_error`` over ``effective_size`` and ``num_components``; and for each K
@@ -110,21 +115,28 @@ def group_path(
     effective_sizes = _checked_sizes(effective_sizes, rankings.num_rankings)
     key = jax.random.key(0) if key is None else key
     start, numbers = clock.now(), list[_OfNumber]()
+
+    def is_late() -> bool:
+        return minutes is not None and clock.now() - start > 60 * minutes
+
     for number in range(1, max_components + 1):
-        mcmc = MCMC(
+        run = Run(
             TemperedMixture(family, number),
-            num_warmup=num_warmup,
-            num_samples=num_samples,
+            rankings,
+            key=jax.random.fold_in(key, number),
             num_chains=num_ladders,
-            chain_method="vectorized",
-            progress_bar=False,
+            num_warmup=num_warmup,
+            burn_in=0.0,
         )
-        mcmc.run(jax.random.fold_in(key, number), rankings)
+        while run.num_draws < num_samples and not _is_settled(run, effective_sizes):
+            run.extend(min(_PIECE, num_samples - run.num_draws))
+            if is_late():
+                break
+        mcmc = run.as_mcmc()
         numbers.append(_read_number(mcmc, rankings, effective_sizes))
         if after_number is not None:
             after_number(number, mcmc)
-        is_late = minutes is not None and clock.now() - start > 60 * minutes
-        if is_late or _is_enough([x.log_evidence for x in numbers]):
+        if is_late() or _is_enough([x.log_evidence for x in numbers]):
             break
     columns = {name: np.array([getattr(x, name) for x in numbers]) for name in _OfNumber._fields}
     table = columns["log_evidence"]
@@ -137,6 +149,19 @@ def group_path(
         "num_components": np.arange(1, len(numbers) + 1),
     }
     return xr.Dataset(variables, coordinates).transpose("effective_size", ...)
+
+
+def _is_settled(run: Run, sizes: Sequence[float]) -> bool:
+    """Whether the ladders agree, and further draws would hardly change the evidence."""
+    if run.num_draws < _PIECE:
+        return False
+    mcmc = run.as_mcmc()
+    shares = mcmc.get_samples(group_by_chain=True)["shares"]
+    fields = mcmc.get_extra_fields(group_by_chain=True)
+    most = np.asarray(fields["rung_effective_size"])[0, -1, -1]
+    if _agreed_size(fields, np.asarray(shares), _SETTLED_R_HAT) < most:
+        return False
+    return bool(log_evidences(ladders_of(mcmc), sizes)[1].max() < _SETTLED_ERROR)
 
 
 class _OfNumber(NamedTuple):
@@ -180,13 +205,15 @@ def _count_groups(draws: Draws) -> int:
     return max(1, int(np.median((agreement >= NO_ORDER).sum(-1))))
 
 
-def _agreed_size(fields: dict[str, Any], shares: np.ndarray) -> float:
+def _agreed_size(
+    fields: dict[str, Any], shares: np.ndarray, r_hat_apart: float = R_HAT_APART
+) -> float:
     """Return the effective size up to which all ladders are in the same places."""
     sizes = np.asarray(fields["rung_effective_size"])[0, -1]
     r_hat = split_gelman_rubin(np.asarray(fields["rung_log_likelihood"], np.float64))
     of_shares = split_gelman_rubin(np.sort(shares.astype(np.float64), -1)).max()
     r_hat[-1] = max(r_hat[-1], of_shares if shares.shape[-1] > 1 else 0.0)
-    apart = np.flatnonzero(r_hat > R_HAT_APART)
+    apart = np.flatnonzero(r_hat > r_hat_apart)
     return float(sizes[-1] if not len(apart) else sizes[max(apart[0] - 1, 0)])
 
 
