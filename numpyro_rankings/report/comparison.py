@@ -9,12 +9,13 @@ from jax import Array
 
 from numpyro_rankings import families
 from numpyro_rankings._system import clock
-from numpyro_rankings.infer import PlackettLuceGibbs, SliceGibbs
+from numpyro_rankings.infer import PlackettLuceGibbs, SliceGibbs, TemperedMixture
 from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.posterior import Draws, log_predictive_density
 from numpyro_rankings.posterior.diagnostics import R_HAT_BAD
 from numpyro_rankings.posterior.draws import family_of_kernel, num_components_of
+from numpyro_rankings.posterior.ladders import LEAST_DRAWS, log_evidence
 from numpyro_rankings.posterior.predictive_checks import (
     PredictiveCheck,
     posterior_predictive_checks,
@@ -31,10 +32,11 @@ if TYPE_CHECKING:
 
 # Functions import pandas, Jinja and xarray, which take long to load and are not always needed.
 
-_KERNELS = "SliceGibbs, BetaGibbs, PlackettLuceGibbs, DPPlackettLuceGibbs"
+_KERNELS = "SliceGibbs, BetaGibbs, PlackettLuceGibbs, DPPlackettLuceGibbs, TemperedMixture"
 BAD_K = 0.7  # shape of the Pareto distribution from which on leaving one out is unreliable
 _SHARE_BAD = 0.01  # a larger share of judges with such a shape is worth a warning
 _CLEAR_ERRORS, _CLEAR_NATS = 2.0, 4.0  # a difference beyond both is clear
+_LITTLE_EVIDENCE = 3.0  # nats; beyond, odds are above 20 to 1
 _CHECK_DRAWS = 50
 _LEAST_DRAWS = 4  # of a chain, for diagnostics
 
@@ -69,7 +71,8 @@ class Comparison(NamedTuple):
       k-fold, ``rhat`` the largest R-hat, and ``seconds`` the time of the run. ``first_outside`` and
       ``pairs_outside`` are the shares of the items, or pairs of items, whose frequency of first
       places, or of one above the other, is outside the 90% interval of replications of the
-      rankings: about one in ten, if the model fits.
+      rankings: about one in ten, if the model fits. ``log_evidence`` and ``se_evidence`` are those
+      of :func:`~numpyro_rankings.log_evidence`, NaN for other kernels than TemperedMixture.
     - **data** - ArviZ data of each model, for :func:`arviz.compare`.
     - **pointwise** - (N,) log predictive density of each judge, by model.
     - **groups** - family and number of groups of each model, None if it learns the number.
@@ -97,16 +100,30 @@ class _Fit(NamedTuple):
     seconds: float
     first_outside: float
     pairs_outside: float
+    log_evidence: float
+    se_evidence: float
 
 
-def default_models(rankings: Rankings, components: Sequence[int] = (1, 2, 3, 4)) -> dict[str, Any]:
+def default_models(
+    rankings: Rankings, components: Sequence[int] = (1, 2, 3, 4), *, evidence: bool = False
+) -> dict[str, Any]:
     """Return Mallows and Plackett–Luce models of these numbers of groups, and of any number.
 
     With choice sets there are Plackett–Luce models of fixed numbers only, which can use them. There
     are also those of :func:`compare_by_default`.
 
     :param components: numbers of groups.
+    :param evidence: instead, models of these numbers whose evidence is told
+        (:class:`~numpyro_rankings.infer.TemperedMixture`).
     """
+    if evidence:
+        ladders = [
+            TemperedMixture(family, number)
+            for family in (families.MALLOWS, families.PLACKETT_LUCE)
+            if rankings.choice_sets is None or family.takes_choice_sets
+            for number in components
+        ]
+        return {model_name(kernel): kernel for kernel in ladders}
     kernels: list[GibbsKernel] = []
     for family, kernel_of in _compared.items():
         if rankings.choice_sets is None or family.takes_choice_sets:
@@ -273,7 +290,13 @@ def _fit(
         clock.now() - start,
         _share_outside(checks.top),
         _share_outside(checks.pairs),
+        *_evidence(kernel, run),
     )
+
+
+def _evidence(kernel: Any, run: Run) -> tuple[float, float]:
+    is_known = isinstance(kernel, TemperedMixture) and run.num_draws >= LEAST_DRAWS
+    return log_evidence(run) if is_known else (np.nan, np.nan)
 
 
 def _share_outside(check: PredictiveCheck) -> float:
@@ -325,6 +348,8 @@ def _row(fit: _Fit, best: _Fit) -> dict[str, float]:
         "seconds": fit.seconds,
         "first_outside": fit.first_outside,
         "pairs_outside": fit.pairs_outside,
+        "log_evidence": fit.log_evidence,
+        "se_evidence": fit.se_evidence,
     }
 
 
@@ -369,9 +394,20 @@ def _sentences(table: "pd.DataFrame", kernels: Mapping[str, Any], simplest: str)
     good = sorted({titles[name] for name in near})
     if len(good) > 1:
         yield f"Whether {' or '.join(good)} models predict better is not clear."
+    if len(known := table.dropna(subset="log_evidence")) > 1:
+        yield _most_evidence(known)
     if worse := sorted({*titles.values()} - {*good}):
         yield f"{listed(worse)} models predict clearly worse than {' or '.join(good)} models."
     yield from _warnings(table.loc[near])
+
+
+def _most_evidence(table: "pd.DataFrame") -> str:
+    """Say which model has the largest evidence, and which are nearly as probable."""
+    evidence = table["log_evidence"].sort_values(ascending=False)
+    best, others = evidence.index[0], evidence.iloc[1:]
+    near = [str(name) for name in others.index[others > evidence.iloc[0] - _LITTLE_EVIDENCE]]
+    also = f"; not much less: {', '.join(near)}" if near else ""
+    return f"{best} has the largest evidence{also}."
 
 
 def _warnings(near: "pd.DataFrame") -> Iterator[str]:

@@ -5,6 +5,7 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import gammaln
 
 from numpyro_rankings import Rankings, compare
 from numpyro_rankings.cli import main
@@ -13,6 +14,7 @@ from numpyro_rankings.infer import (
     GammaProcessPlackettLuceGibbs,
     PlackettLuceGibbs,
     SliceGibbs,
+    TemperedMixture,
 )
 from numpyro_rankings.plots import plot_comparison
 from numpyro_rankings.report import comparison
@@ -56,6 +58,7 @@ def test_leave_one_out_and_parts_against_the_exact_predictions(monkeypatch):
     np.testing.assert_allclose(one.pointwise[name], exact, atol=0.035)  # 5 standard errors
     row = one.table.loc[name]
     assert row["elpd"] == pytest.approx(one.pointwise[name].sum()) and row["bad_k"] == 0
+    assert np.isnan(row["log_evidence"]) and np.isnan(row["se_evidence"])
     assert row["se"] == pytest.approx(np.sqrt(20 * one.pointwise[name].var()))
     assert (row["elpd_diff"], row["se_diff"], row["groups"]) == (0, 0, 1)
     # the same as ArviZ
@@ -92,7 +95,7 @@ def table_of(**differences):
         names[k]: {"elpd_diff": x, "se_diff": 5.0 * (x < 0), "bad_k": 0.0, "rhat": 1.0}
         for k, x in sorted(differences.items(), key=lambda item: -item[1])
     }
-    return pd.DataFrame.from_dict(rows, orient="index")
+    return pd.DataFrame.from_dict(rows, orient="index").assign(log_evidence=np.nan)
 
 
 SAYS = {
@@ -141,6 +144,38 @@ def test_warnings_of_the_sentences():
     assert "The chains of Mallows (1 group) do not agree" in words
     assert "(kfold=5)" in words and "(minutes=)" in words
     assert "Plackett–Luce (1 group) do" not in words  # it is out of the question anyway
+
+
+def test_the_evidence_beside_the_predictions():
+    """Of two items one population has the evidence 14! 6! / 21!, whichever way it is fitted."""
+    names = list(default_models(TWO, (1, 2), evidence=True))
+    assert names == [
+        "Mallows (1 group)",
+        "Mallows (2 groups)",
+        "Plackett–Luce (1 group)",
+        "Plackett–Luce (2 groups)",
+    ]
+    choices = Rankings.from_orderings([[0], [1]], num_items=2, choice_sets=np.ones((2, 2), bool))
+    assert list(default_models(choices, (1,), evidence=True)) == names[2:3]
+    kernel = TemperedMixture("plackett-luce", 1, num_temperatures=4)
+    found = compare(TWO, {"one": kernel, "other": PlackettLuceGibbs()}, **QUICK)
+    exact = gammaln(15) + gammaln(7) - gammaln(22)
+    row = found.table.loc["one"]
+    assert row["log_evidence"] == pytest.approx(exact, abs=max(5 * row["se_evidence"], 0.05))
+    assert 0 < row["se_evidence"] < 0.1
+    assert np.isnan(found.table.loc["other", "log_evidence"])
+    assert "evidence" not in found.in_words  # that of one model alone says nothing
+
+
+def test_what_is_said_of_evidence():
+    table = table_of(m2=0, m1=-2, p2=-3)
+    table["log_evidence"] = [-100.0, -104.0, -102.0]
+    words = " ".join(_sentences(table, KERNELS, "Mallows (1 group)"))
+    said = "Mallows (2 groups) has the largest evidence; not much less: Plackett–Luce (2 groups)."
+    assert said in words
+    table["log_evidence"] = [-100.0, -104.0, np.nan]
+    words = " ".join(_sentences(table, KERNELS, "Mallows (1 group)"))
+    assert "Mallows (2 groups) has the largest evidence." in words
 
 
 def test_models_and_their_names():
