@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from numpyro_rankings.cli.arguments import UserError
 from numpyro_rankings.cli.models import AUTO, MODELS, MOST_TRIED, ModelOptions
 from numpyro_rankings.cli.options import Goals
 from numpyro_rankings.words import number, plural
@@ -49,7 +50,7 @@ def choose_components(
 def _find(session: "RunSession", options: ModelOptions, rankings: "Rankings") -> Any:
     import jax
 
-    from numpyro_rankings.report.group_path import group_path
+    from numpyro_rankings.report.group_path import TooLittleTimeError, group_path
 
     until, model = session.plan.until, MODELS[options.model]
     session.start_clock()
@@ -59,14 +60,17 @@ def _find(session: "RunSession", options: ModelOptions, rankings: "Rankings") ->
         trips = int(mcmc.get_extra_fields(group_by_chain=True)["round_trips"][:, -1].min())
         session.say(f"{plural(number_of, 'component')}: {plural(trips, 'round trip')}")
 
-    return group_path(
-        model.family.described(rankings),
-        model.components(options),
-        options.max_clusters or MOST_TRIED,
-        key=jax.random.fold_in(jax.random.key(session.plan.seed), _APART),
-        minutes=_SHARE * until.minutes if isinstance(until, Goals) else None,
-        after_number=tell,
-    )
+    try:
+        return group_path(
+            model.family.described(rankings),
+            model.components(options),
+            options.max_clusters or MOST_TRIED,
+            key=jax.random.fold_in(jax.random.key(session.plan.seed), _APART),
+            minutes=_SHARE * until.minutes if isinstance(until, Goals) else None,
+            after_number=tell,
+        )
+    except TooLittleTimeError as error:
+        raise UserError(f"{error}: raise --minutes, or take a sample of the rankings") from None
 
 
 def write_path(file: Path, path: Any) -> None:

@@ -1,5 +1,6 @@
 """How many groups there are, as if there were fewer rankings than there are."""
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -91,7 +92,7 @@ def group_path(
     :param num_samples: draws of each ladder, at most: fewer where the ladders agree and the
         standard error of the log evidence is below 0.1 at all sizes.
     :param minutes: time after which no further number is begun, and the last one gets no further
-        draws.
+        draws; it is left out if it has fewer than 20.
     :param after_number: called with each K and its MCMC when it has run.
     :return: an :class:`xarray.Dataset` with ``probability``, ``log_evidence`` and its
         ``standard_error`` over ``effective_size`` and ``num_components``; and for each K
@@ -119,6 +120,10 @@ def group_path(
     def is_late() -> bool:
         return minutes is not None and clock.now() - start > 60 * minutes
 
+    def check_time(run: Run) -> None:
+        if is_late():
+            raise _LateError
+
     for number in range(1, max_components + 1):
         run = Run(
             TemperedMixture(family, number),
@@ -128,16 +133,19 @@ def group_path(
             num_warmup=num_warmup,
             burn_in=0.0,
         )
-        while run.num_draws < num_samples and not _is_settled(run, effective_sizes):
-            run.extend(min(_PIECE, num_samples - run.num_draws))
-            if is_late():
-                break
+        with contextlib.suppress(_LateError):
+            while run.num_draws < num_samples and not _is_settled(run, effective_sizes):
+                run.extend(min(_PIECE, num_samples - run.num_draws), check_time)
+        if run.num_draws < LEAST_DRAWS:
+            break
         mcmc = run.as_mcmc()
         numbers.append(_read_number(mcmc, rankings, effective_sizes))
         if after_number is not None:
             after_number(number, mcmc)
         if is_late() or _is_enough([x.log_evidence for x in numbers]):
             break
+    if not numbers:
+        raise TooLittleTimeError(f"{minutes:g} minutes do not suffice for one component")
     columns = {name: np.array([getattr(x, name) for x in numbers]) for name in _OfNumber._fields}
     table = columns["log_evidence"]
     columns["probability"] = np.exp(table - logsumexp(table, axis=0))
@@ -149,6 +157,14 @@ def group_path(
         "num_components": np.arange(1, len(numbers) + 1),
     }
     return xr.Dataset(variables, coordinates).transpose("effective_size", ...)
+
+
+class TooLittleTimeError(ValueError):
+    """There were too few draws of one component."""
+
+
+class _LateError(Exception):
+    """The time is over."""
 
 
 def _is_settled(run: Run, sizes: Sequence[float]) -> bool:
