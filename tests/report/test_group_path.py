@@ -12,17 +12,27 @@ from numpyro_rankings.report.group_path import _is_enough, stretches
 SIZES = np.geomspace(2, 1024, 10)
 
 
-def path_of(numbers, probability=0.9):
-    """A path on which one number after the other is the most probable; 0 stands for none."""
+def path_of(numbers, probability=0.9, num_groups=None, agreed_size=None):
+    """A path on which one number after the other is the most probable; 0 stands for none.
+
+    :param num_groups: of each number of components those with a common order, by default all.
+    :param agreed_size: up to which the ladders of each number agree, by default all rankings.
+    """
     largest = max(*numbers, 2)
     table = np.full((len(numbers), largest), (1 - probability) / (largest - 1))
     for row, number in zip(table, numbers, strict=True):
         row[:] = row if number else 1 / largest
         if number:
             row[number - 1] = probability
+    components = np.arange(1, largest + 1)
+    agreed = [SIZES[-1]] * largest if agreed_size is None else agreed_size
     return xr.Dataset(
-        {"probability": (("effective_size", "num_components"), table)},
-        {"effective_size": SIZES, "num_components": np.arange(1, largest + 1)},
+        {
+            "probability": (("effective_size", "num_components"), table),
+            "num_groups": ("num_components", components if num_groups is None else num_groups),
+            "agreed_size": ("num_components", agreed),
+        },
+        {"effective_size": SIZES[: len(numbers)], "num_components": components},
     )
 
 
