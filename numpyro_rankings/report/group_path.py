@@ -286,11 +286,12 @@ def choose_number(path: Any) -> GroupChoice:
     """
     stretch = _widest(path)
     if stretch is None:
-        number = int(path["probability"].mean("effective_size").argmax()) + 1
+        number = int(path["probability"].mean("effective_size").values.argmax()) + 1
     else:
         number = stretch.num_components
     of_number = path.sel(num_components=number)
-    agreed, most = float(of_number["agreed_size"]), float(path["effective_size"][-1])
+    least, most = (float(path["effective_size"][i]) for i in (0, -1))
+    agreed = max(float(of_number["agreed_size"]), least)  # it is 0 where the first two rungs differ
     return GroupChoice(
         number,
         int(of_number["num_groups"]),

@@ -16,8 +16,8 @@ def _number(choice: GroupChoice, total: float) -> str:
     groups, stretch = plural(choice.num_groups, "group"), choice.stretch
     if stretch is None:
         return (
-            "No number of groups stands out: none above 1 is more probable than not over a range of "
-            f"a factor of 2. The one that comes nearest is shown, {groups}."
+            "No number of groups stands out: none above 1 is more probable than not over a range "
+            f"of a factor of 2. The one that comes nearest is shown, {groups}."
         )
     if stretch.num_groups == 1:
         return "One group lasts: no other number is ever more probable than not."

@@ -137,7 +137,9 @@ def test_tree(fitted, number, levels):
         nodes = by_column[head.x]
         heights = [node.height for node in nodes]
         assert sum(heights) == pytest.approx(tree_module._FLOW, abs=0.1 * len(nodes))
-        words_end = [tree_module._FIRST_LINE + tree_module._LINE * len(node.lines) for node in nodes]
+        words_end = [
+            tree_module._FIRST_LINE + tree_module._LINE * len(node.lines) for node in nodes
+        ]
         ends = [node.y + max(node.height, end) for node, end in zip(nodes, words_end, strict=True)]
         assert (np.array(ends[:-1]) < [node.y for node in nodes[1:]]).all()
         assert max(ends) <= tree.height
