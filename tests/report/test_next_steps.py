@@ -134,6 +134,45 @@ def test_what_may_do_better_is_a_whole_command(found, rankings, number, begins, 
         assert_accepted(command)
 
 
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        ("--components auto --max-clusters 4 --blocs 2", ""),
+        ("--components 3 --sampler tempered --alpha 2 --effective-size 31", "--alpha 2 "),
+        ("--model plackett-luce --components auto --shape 2", "--model plackett-luce --shape 2 "),
+    ],
+)
+def test_ladders_that_are_apart(rankings, options, kept):
+    """Fewer groups, or the answer to an easier question; not the same sampler again."""
+    ofs = (fabricated_weights_mcmc if "--model" in options else fabricated_mcmc)(rankings, 3)
+    found = findings_of(ofs, rankings, checks=None)
+    stats = (
+        found.data["sample_stats"]
+        .to_dataset()
+        .assign(
+            rung_power=0.0,
+            rung_effective_size=(("chain", "draw", "rung"), np.full((2, 30, 2), [0.0, 31.0])),
+        )
+    )
+    command = f"numpyro-rankings fit ballots.soi {options} --out my.out"
+    found = found._replace(
+        details={"command": command},
+        data={"posterior": found.data["posterior"], "sample_stats": stats},
+    )
+    fewer, less = next_steps(with_worst(found, 2.0, 5))[2:]
+    begin = f"numpyro-rankings fit ballots.soi {kept}"
+    if "31" in options:
+        assert "--effective-size 31" in fewer.command
+    assert fewer.text.startswith("Try fewer groups (")
+    assert "--components 2 --sampler tempered --out my.out-2-groups" in fewer.command
+    assert less.text == "Or ask what fewer rankings would tell (--effective-size 16):"
+    size = "--components 3 --sampler tempered --effective-size 16"
+    assert less.command == f"{begin}{size} --out my.out-as-16"
+    for step in (fewer, less):
+        assert_accepted(step.command)
+        assert "--blocs" not in step.command and "--max-clusters" not in step.command
+
+
 def assert_accepted(command):
     """The program takes the options of the command."""
     parse_options(make_parser().parse_args(shlex.split(command)[1:]))

@@ -94,13 +94,13 @@ def test_the_tree(fitted):
                 for n in shown.nodes
                 if abs(n.x - at) < 0.2 and n.y - 0.2 <= y < n.y + n.height - 0.2
             )
-            found[node] = found.get(node, 0) + x[8] - x[7]
+            found[node.x, node.y] = found.get((node.x, node.y), 0) + x[8] - x[7]
     for k, nodes in enumerate(columns):
         for node in nodes:
             if k < 2:
-                assert leaving[node] == pytest.approx(node.height, abs=0.5)
+                assert leaving[node.x, node.y] == pytest.approx(node.height, abs=0.5)
             if k > 0:
-                assert arriving[node] == pytest.approx(node.height, abs=0.5)
+                assert arriving[node.x, node.y] == pytest.approx(node.height, abs=0.5)
 
 
 def test_the_groups_of_the_tree_are_those_of_the_page(fitted):
