@@ -146,13 +146,9 @@ def test_ladders_that_are_apart(rankings, options, kept):
     """Fewer groups, or the answer to an easier question; not the same sampler again."""
     ofs = (fabricated_weights_mcmc if "--model" in options else fabricated_mcmc)(rankings, 3)
     found = findings_of(ofs, rankings, checks=None)
-    stats = (
-        found.data["sample_stats"]
-        .to_dataset()
-        .assign(
-            rung_power=0.0,
-            rung_effective_size=(("chain", "draw", "rung"), np.full((2, 30, 2), [0.0, 31.0])),
-        )
+    sizes = np.full((2, 30, 2), [0.0, 31.0])
+    stats = found.data["sample_stats"].assign(
+        rung_power=0.0, rung_effective_size=(("chain", "draw", "rung"), sizes)
     )
     command = f"numpyro-rankings fit ballots.soi {options} --out my.out"
     found = found._replace(
