@@ -243,8 +243,9 @@ def stretches(path: Any) -> list[Stretch]:
 def lasting_number(path: Any) -> Stretch | None:
     """Return the number of groups that lasts over the widest range of effective sizes.
 
-    With few rankings every model has one group, so that one group counts only if no other number is
-    ever more probable than not. The range of another number has to have a factor of 2 at least.
+    Few rankings often speak for one group, whatever the judges are like, so that one group counts
+    only if no other number is ever more probable than not. The range of another number has to have
+    a factor of 2 at least.
 
     :param path: as :func:`group_path` returns it.
     :return: the number and its range; None if no number stands out.

@@ -50,7 +50,7 @@ def path_of(numbers, probability=0.9, num_groups=None, agreed_size=None):
     [
         ([1] * 10, (1, 2, 1024)),
         ([0, 0, 1, 1, 1, 1, 1, 1, 1, 1], (1, 2 * 2**1.5, 1024)),
-        # one group holds longer, but with few rankings it always does
+        # one group holds longer, but few rankings often speak for it
         ([1] * 6 + [3] * 4, (3, 2**6.5, 1024)),
         ([1, 1, 1, 2, 2, 2, 2, 3, 4, 5], (2, 2**3.5, 2**7.5)),
         ([1, 1, 1, 2, 3, 3, 3, 3, 2, 2], (3, 2**4.5, 2**8.5)),
