@@ -282,6 +282,9 @@ def _with_blocs(findings: "Findings", rankings: "Rankings", number: int) -> "Fin
     """Add the blocs that were asked for; the rest does not fail if there are not so many."""
     from numpyro_rankings.posterior.blocs import NoBlocsError, find_blocs
 
+    if findings.reference is None:  # as --components auto may find
+        note("no blocs are described: there is one group")
+        return findings
     try:
         return findings._replace(blocs=find_blocs(findings.data, rankings, number))
     except NoBlocsError as error:

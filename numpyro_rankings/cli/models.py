@@ -173,7 +173,10 @@ class _Mallows(FitModel):
                 )
 
     def searches(self, kernel: Any, rankings: "Rankings") -> bool:
-        return hasattr(kernel, "search_iterations") and kernel.search_iterations(rankings) > 0
+        from numpyro_rankings.infer import TemperedMixture
+
+        is_on_ladder = isinstance(kernel, TemperedMixture)
+        return not is_on_ladder and kernel.search_iterations(rankings) > 0
 
 
 class _PlackettLuce(FitModel):

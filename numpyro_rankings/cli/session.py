@@ -253,7 +253,7 @@ class RunSession:
 
     def keep(self, content: bytes) -> None:
         """Keep the path to the number of components with the draws, as long as these are kept."""
-        self._path_found = content
+        self._path_found, self._has_path = content, False
 
     def kept(self) -> bytes | None:
         """Return the path that the run was begun with; None if it is new, or has none."""

@@ -286,8 +286,9 @@ def stretches(path: Any) -> list[Stretch]:
 def lasting_number(path: Any) -> Stretch | None:
     """Return the number of groups that lasts over the widest range of effective sizes.
 
-    With few rankings every model has one group, so that one group counts only if no other number is
-    ever more probable than not. The range of another number has to have a factor of 2 at least.
+    Few rankings often speak for one group, whatever the judges are like, so that one group counts
+    only if no other number is ever more probable than not. The range of another number has to have
+    a factor of 2 at least.
 
     :param path: as :func:`group_path` returns it.
     :return: the number and its range; None if no number stands out.
@@ -329,11 +330,12 @@ def choose_number(path: Any) -> GroupChoice:
     """
     stretch = _widest(path)
     if stretch is None:
-        number = int(path["probability"].mean("effective_size").argmax()) + 1
+        number = int(path["probability"].mean("effective_size").values.argmax()) + 1
     else:
         number = stretch.num_components
     of_number = path.sel(num_components=number)
-    agreed, most = float(of_number["agreed_size"]), float(path["effective_size"][-1])
+    least, most = (float(path["effective_size"][i]) for i in (0, -1))
+    agreed = max(float(of_number["agreed_size"]), least)  # it is 0 where the first two rungs differ
     return GroupChoice(
         number,
         int(of_number["num_groups"]),

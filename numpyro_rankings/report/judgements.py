@@ -128,6 +128,11 @@ def has_order(profile: Any) -> bool:
     return bool(profile.agreement >= NO_ORDER)
 
 
+def with_order(findings: Findings) -> Sequence[Any]:
+    """Return the groups that hold, of rankings without those that have no common order."""
+    return [p for p in findings.held if findings.family is None or has_order(p)]
+
+
 def _why_unclear(findings: Findings) -> Unclear:
     held = findings.held
     if findings.reference is None or len(findings.profiles) == 1:

@@ -9,7 +9,7 @@ from numpyro_rankings.posterior import Blocs
 from numpyro_rankings.posterior.diagnostics import posterior_of
 from numpyro_rankings.report import blocs_in_words as said
 from numpyro_rankings.report.findings import BEGUN_WITH, Findings
-from numpyro_rankings.report.judgements import Judgements, judgements_of, outlook_of
+from numpyro_rankings.report.judgements import Judgements, judgements_of, outlook_of, with_order
 from numpyro_rankings.report.page import Status
 from numpyro_rankings.words import duration, plural
 from numpyro_rankings.words.commands import DEFAULT_MODEL, beside, with_options
@@ -17,7 +17,7 @@ from numpyro_rankings.words.commands import DEFAULT_MODEL, beside, with_options
 # options of fit that go without those that a step proposes
 _OF_POOLS = ("--alpha", "--sigma", "--phi", "--gamma")
 _OF_MIXTURE = ("--blocs", "--components", "--max-clusters", "--init")
-_OF_SAMPLER = ("--assignment", "--sigma", "--phi", "--gamma")
+_OF_SAMPLER = ("--assignment", "--approximate", "--sigma", "--phi", "--gamma")
 
 
 class Step(NamedTuple):
@@ -114,7 +114,7 @@ def _by_ladders(findings: Findings, number: object) -> Step:
     options = {**model, "--components": number, "--sampler": "tempered"}
     command = _another(findings, "tempered", options, (*_OF_MIXTURE, "--alpha", *_OF_SAMPLER))
     return _step(
-        "Chains on ladders find the same groups from every start (--sampler tempered)", command
+        "Chains on ladders may find the same groups from every start (--sampler tempered)", command
     )
 
 
@@ -218,7 +218,7 @@ def _use_groups(findings: Findings, judged: Judgements) -> list[Step]:
         return [Step("Report what all together want: there is one group.")]
     if judged.unclear:
         return _without_groups(findings)
-    held = len(findings.held)
+    held = len(with_order(findings))
     what = f"the {plural(held, 'group')} that hold" if held > 1 else "the group that holds"
     if judged.is_doubtful:
         return [Step(f"Report {what} as rough types: few members belong to one for sure.")]

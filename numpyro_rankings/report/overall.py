@@ -16,8 +16,8 @@ from numpyro_rankings.report.judgements import (
     Judgements,
     Level,
     groups_to_report,
-    has_order,
     judgements_of,
+    with_order,
 )
 from numpyro_rankings.report.page import sentence
 from numpyro_rankings.words import listed, percent, plural, share
@@ -84,7 +84,7 @@ def _describe_groups(findings: Findings, judged: Judgements) -> list[_Part]:
         return [("good", "Report what all together want: there is one group."), chains]
     if judged.unclear:
         return [("care", f"There are no clear groups: {_why_unclear(findings, judged)}."), chains]
-    ordered = [p for p in findings.held if findings.family is None or has_order(p)]
+    ordered = with_order(findings)
     held = len(ordered)
     what, has = plural(held, "group"), "it has" if held == 1 else "they have"
     if judged.is_doubtful:

@@ -16,14 +16,14 @@ def _number(choice: GroupChoice, total: float) -> str:
     groups, stretch = plural(choice.num_groups, "group"), choice.stretch
     if stretch is None:
         return (
-            "No number of groups stands out: none is the most probable over a range of a factor of "
-            f"2. The one that comes nearest is shown, {groups}."
+            "No number of groups stands out: none above 1 is more probable than not over a range "
+            f"of a factor of 2. The one that comes nearest is shown, {groups}."
         )
     if stretch.num_groups == 1:
-        return "One group lasts: no other number is ever more probable."
+        return "One group lasts: no other number is ever more probable than not."
     last = f"to all {total:,.0f}" if stretch.last >= total else f"to {stretch.last:,.0f}"
     return (
-        f"{groups} last longest: they are the most probable from as if there were "
+        f"{groups} last longest: they are more probable than not from as if there were "
         f"{stretch.first:,.0f} rankings, and the model were right, {last} (a factor of "
         f"{stretch.factor:.1f})."
     )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 OUT = "numpyro-rankings-results"  # folder of the results, where a command names none
 DEFAULT_MODEL = "mallows"  # of fit
+_FLAGS = ("--approximate",)  # options without a value that other commands go without
 
 
 def without(command: str, options: Collection[str]) -> list[str]:
@@ -13,7 +14,8 @@ def without(command: str, options: Collection[str]) -> list[str]:
     words, kept = iter(shlex.split(command)), []
     for word in words:
         if word in options:
-            next(words, None)
+            if word not in _FLAGS:
+                next(words, None)
         elif word != "--force" and word.partition("=")[0] not in options:
             kept.append(word)
     return kept

@@ -539,7 +539,7 @@ BAD_ARGUMENTS = {
     "other model": (["--model", "plackett-luce", "--nu", "2"], ["--nu goes with --model mallows"]),
     "other models": (
         ["--model", "gamma-process", "--max-clusters", "9"],
-        ["--max-clusters goes with --model mallows or dp-plackett-luce"],
+        ["--max-clusters goes with --model mallows or plackett-luce or dp-plackett-luce"],
     ),
     "process of weights": (
         ["--model", "plackett-luce", "--components", "dp"],
@@ -550,7 +550,54 @@ BAD_ARGUMENTS = {
     "phi": (["--model", "dp-plackett-luce", "--phi", "-1"], ["--phi"]),
     "flat": (["--alpha", "flat"], ["--alpha flat goes with --model gamma-process or"]),
     "model": (["--model", "plackett"], ["--model", "plackett"]),
-    "choice": (["--sampler", "gibbs"], ["--sampler", "gibbs"]),
+    "choice": (["--sampler", "nuts"], ["--sampler", "nuts"]),
+    "other sampler": (["--sampler", "gibbs"], ["--sampler gibbs goes with --model plackett-luce"]),
+    "sampler of Mallows": (
+        ["--model", "plackett-luce", "--sampler", "slice"],
+        ["--sampler slice goes with --model mallows"],
+    ),
+    "ladders of a pool": (
+        ["--model", "gamma-process", "--sampler", "tempered"],
+        ["--sampler goes with --model mallows or plackett-luce"],
+    ),
+    "ladders of a process": (
+        ["--sampler", "tempered"],
+        ["--sampler tempered goes with --components K or auto, not with dp"],
+    ),
+    "alpha of ladders": (
+        ["--components", "2", "--sampler", "tempered", "--alpha", "gamma(1,1)"],
+        ["--alpha must be a number with --sampler tempered"],
+    ),
+    "start of ladders": (
+        ["--components", "2", "--sampler", "tempered", "--init", "random"],
+        ["--init goes with --sampler slice or beta"],
+    ),
+    "labels of ladders": (
+        ["--components", "auto", "--assignment", "parallel"],
+        ["--assignment goes with --sampler slice or beta"],
+    ),
+    "approximate ladders": (["--components", "auto", "--approximate"], ["with --sampler beta"]),
+    "auto and slice": (
+        ["--components", "auto", "--sampler", "slice"],
+        ["--components auto goes with --sampler tempered"],
+    ),
+    "auto of a pool": (
+        ["--model", "dp-plackett-luce", "--components", "auto"],
+        ["--components goes with --model mallows or plackett-luce"],
+    ),
+    "size of auto": (
+        ["--components", "auto", "--effective-size", "9"],
+        ["--effective-size goes with a number of --components, not with auto"],
+    ),
+    "size of a chain": (
+        ["--components", "2", "--effective-size", "9"],
+        ["--effective-size goes with --sampler tempered"],
+    ),
+    "size 0": (["--effective-size", "0"], ["--effective-size must be a positive number, got 0"]),
+    "size of more": (
+        ["small.soi", "--components", "2", "--sampler", "tempered", "--effective-size", "41"],
+        ["--effective-size must be at most 40, the rankings of small.soi, got 41"],
+    ),
     "unknown option": (["--bogus"], ["--bogus"]),
     "memory": (["small.soi", "--draws", "10000000000", "--thin", "1"], ["memory", "--thin"]),
     "output is a file": (["small.soi", "--out", "small.soi"], ["exists and is not a folder"]),
@@ -650,7 +697,7 @@ RUN = (
 )
 OPTIONS = {
     "fit": "FILE --model --components --alpha --nu --r --shape --sigma --phi --gamma --sampler "
-    "--approximate --assignment --init --max-clusters",
+    "--effective-size --approximate --assignment --init --max-clusters auto path.csv",
     "cluster": "FILE --names --family --noise --spread --concentration --vocab --alpha --discount "
     "--distances --time --graph --hops --decay --sampler --max-clusters",
 }

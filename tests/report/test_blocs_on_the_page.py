@@ -12,6 +12,7 @@ from numpyro_rankings import plots, words
 from numpyro_rankings.datasets import simulate_mallows_mixture
 from numpyro_rankings.report import blocs, blocs_in_words, findings_of
 from numpyro_rankings.report import findings as module
+from numpyro_rankings.report import tree as tree_module
 from numpyro_rankings.report.write import write_findings
 
 NAMES = ["<b>Ann</b>", "Bob & co", "Cid", "Dee", "Eve"]
@@ -127,25 +128,28 @@ def test_tree(fitted, number, levels):
     found, total = fitted[1].blocs, fitted[0].num_rankings
     number = min(number, levels)
     tree = blocs._tree(found._replace(number=number, levels=found.levels[:levels]), total)
-    shown = [head.number for head in tree.heads]
+    assert all(re.fullmatch(r"\d blocs?, [\d.]+% kept", head.text) for head in tree.heads)
+    shown = [int(head.text[0]) for head in tree.heads]
     assert number in shown and shown == list(range(shown[0], shown[0] + min(3, levels)))
     assert len(tree.nodes) == sum(shown)
     by_column = {head.x: [node for node in tree.nodes if node.x == head.x] for head in tree.heads}
     for head in tree.heads:
         nodes = by_column[head.x]
         heights = [node.height for node in nodes]
-        assert sum(heights) == pytest.approx(blocs._FLOW, abs=0.1 * len(nodes))
-        words_end = [blocs._FIRST_LINE + blocs._LINE * len(node.lines) for node in nodes]
+        assert sum(heights) == pytest.approx(tree_module._FLOW, abs=0.1 * len(nodes))
+        words_end = [
+            tree_module._FIRST_LINE + tree_module._LINE * len(node.lines) for node in nodes
+        ]
         ends = [node.y + max(node.height, end) for node, end in zip(nodes, words_end, strict=True)]
         assert (np.array(ends[:-1]) < [node.y for node in nodes[1:]]).all()
         assert max(ends) <= tree.height
     for band in tree.bands:
         numbers = [float(x) for x in re.findall(r"[\d.]+", band.path)]
         left, right, thick = numbers[1], numbers[7], numbers[8] - numbers[7]
-        assert thick >= 0.9 * blocs._LEAST_FLOW * blocs._FLOW
+        assert thick >= 0.9 * tree_module._LEAST_FLOW * tree_module._FLOW
         starts, ends = (
             [n for x in by_column for n in by_column[x] if abs(n.x - at) < 0.1]
-            for at in (numbers[0] - blocs._BAR, numbers[6])
+            for at in (numbers[0] - tree_module._BAR, numbers[6])
         )
         assert any(_holds(node, left, thick) for node in starts)
         assert any(_holds(node, right, thick) for node in ends)
@@ -153,7 +157,7 @@ def test_tree(fitted, number, levels):
 
 def test_words_in_the_tree_do_not_touch(fitted, monkeypatch):
     """Of small blocs neither, whose words are higher than they are."""
-    monkeypatch.setattr(blocs, "_FLOW", 20.0)
+    monkeypatch.setattr(tree_module, "_FLOW", 20.0)
     tree = blocs._tree(fitted[1].blocs._replace(number=3), fitted[0].num_rankings)
     for head in tree.heads:
         nodes = [node for node in tree.nodes if node.x == head.x]
@@ -213,8 +217,11 @@ LONG = [f"{k}. Improve what is there before anything else is built" for k in ran
 )
 def test_what_comes_first_is_said_in_full(levels, text):
     """Long names have as many lines as they need, and no line is longer than there is room."""
-    lines = blocs._wants_first(levels, 60)
-    assert " ".join(lines) == text and max(map(len, lines)) <= 60
+    assert blocs._wants_first(levels) == text
+    one = tree_module.Level(1, "all", [9], np.zeros((1, 1)), [text])
+    (node,) = tree_module.tree_of([one], 1, [""], 9).nodes
+    room = (tree_module._WIDTH - tree_module._LABEL) / tree_module._LETTER
+    assert " ".join(node.lines) == text and max(map(len, node.lines)) <= room
 
 
 def _choices(number, size):

@@ -4,25 +4,44 @@ import jax
 import numpy as np
 import pytest
 import xarray as xr
+from helpers.fabricated import as_run
 
-from numpyro_rankings import Rankings, group_path, lasting_number
+from numpyro_rankings import Draws, Rankings, group_path, lasting_number
 from numpyro_rankings.distributions import GeneralizedMallows
-from numpyro_rankings.report.group_path import _is_enough, stretches
+from numpyro_rankings.infer import TemperedMixture
+from numpyro_rankings.report.group_path import (
+    _agreed_size,
+    _count_groups,
+    _is_enough,
+    choose_number,
+    stretches,
+)
+from numpyro_rankings.report.path_in_words import path_in_words
 
 SIZES = np.geomspace(2, 1024, 10)
 
 
-def path_of(numbers, probability=0.9):
-    """A path on which one number after the other is the most probable; 0 stands for none."""
+def path_of(numbers, probability=0.9, num_groups=None, agreed_size=None):
+    """A path on which one number after the other is the most probable; 0 stands for none.
+
+    :param num_groups: of each number of components those with a common order, by default all.
+    :param agreed_size: up to which the ladders of each number agree, by default all rankings.
+    """
     largest = max(*numbers, 2)
     table = np.full((len(numbers), largest), (1 - probability) / (largest - 1))
     for row, number in zip(table, numbers, strict=True):
         row[:] = row if number else 1 / largest
         if number:
             row[number - 1] = probability
+    components = np.arange(1, largest + 1)
+    agreed = [SIZES[-1]] * largest if agreed_size is None else agreed_size
     return xr.Dataset(
-        {"probability": (("effective_size", "num_components"), table)},
-        {"effective_size": SIZES, "num_components": np.arange(1, largest + 1)},
+        {
+            "probability": (("effective_size", "num_components"), table),
+            "num_groups": ("num_components", components if num_groups is None else num_groups),
+            "agreed_size": ("num_components", agreed),
+        },
+        {"effective_size": SIZES[: len(numbers)], "num_components": components},
     )
 
 
@@ -31,7 +50,7 @@ def path_of(numbers, probability=0.9):
     [
         ([1] * 10, (1, 2, 1024)),
         ([0, 0, 1, 1, 1, 1, 1, 1, 1, 1], (1, 2 * 2**1.5, 1024)),
-        # one group holds longer, but with few rankings it always does
+        # one group holds longer, but few rankings often speak for it
         ([1] * 6 + [3] * 4, (3, 2**6.5, 1024)),
         ([1, 1, 1, 2, 2, 2, 2, 3, 4, 5], (2, 2**3.5, 2**7.5)),
         ([1, 1, 1, 2, 3, 3, 3, 3, 2, 2], (3, 2**4.5, 2**8.5)),
@@ -131,3 +150,156 @@ def test_two_groups_are_found_from_two_seeds(seed):
     assert float(path["standard_error"].max()) < 1
     shares = np.sort(np.asarray(seen[1][1].get_samples()["shares"]).mean(0))
     np.testing.assert_allclose(shares, [0.4, 0.6], atol=0.04)
+
+
+# ---------------------------------------------------------------------------------------------
+# Components without a common order, and the number to report
+# ---------------------------------------------------------------------------------------------
+
+
+def test_a_component_without_order_makes_no_further_group():
+    """Ranges of two and three components are one, if the third has no common order."""
+    numbers = [1, 1, 2, 2, 2, 3, 3, 3, 4, 4]
+    assert [x.num_groups for x in stretches(path_of(numbers))] == [1, 2, 3, 4]
+    path = path_of(numbers, num_groups=[1, 2, 2, 3])
+    one, two, three = stretches(path)
+    assert (one.num_groups, two.num_groups, three.num_groups) == (1, 2, 3)
+    assert (two.num_components, three.num_components) == (3, 4)  # the likely ones at the end
+    np.testing.assert_allclose([two.first, two.last], [2**2.5, 2**8.5])
+    assert lasting_number(path) == two and two.factor == pytest.approx(2**6)
+    # the probabilities of 2 and 3 components, 30 and 40%, add up if both have two groups
+    assert stretches(path_of([3] * 10, probability=0.4)) == []
+    both = path_of([3] * 10, probability=0.4, num_groups=[1, 2, 2])
+    assert [x.num_groups for x in stretches(both)] == [2]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "agreed", "expected"),
+    [
+        ([1, 1, 2, 2, 2, 2, 3, 3, 3, 4], None, (2, 2, None)),
+        # the ladders of the number that is chosen count, and no others
+        ([1, 1, 2, 2, 2, 2, 3, 3, 3, 4], [1024, 300.0, 5.0, 5.0], (2, 2, 300.0)),
+        ([1, 1, 2, 2, 2, 2, 3, 3, 3, 4], [5.0, 1024, 5.0, 5.0], (2, 2, None)),
+        # there is no effective size of 0, that of the first rung
+        ([1, 1, 2, 2, 2, 2, 3, 3, 3, 4], [1024, 0.0, 5.0, 5.0], (2, 2, 2.0)),
+        ([1] * 10, None, (1, 1, None)),
+    ],
+)
+def test_the_number_to_report(numbers, agreed, expected):
+    path = path_of(numbers, agreed_size=agreed)
+    choice = choose_number(path)
+    assert choice == (*expected[:2], lasting_number(path), expected[2])
+    assert choice.stretch.num_groups == choice.num_groups
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [
+        ([1] * 9 + [2], 2),  # the widest range, which has no factor of 2
+        ([0, 1, 1, 1, 1, 1, 1, 0, 0, 0], 1),  # the most probable one on average
+        ([3, 3, 1, 1, 1, 1, 1, 1, 1, 1], 3),
+    ],
+)
+def test_a_number_is_reported_where_none_stands_out(numbers, expected):
+    choice = choose_number(path_of(numbers))
+    assert choice.num_components == choice.num_groups == expected
+    assert (choice.stretch is None) == (expected != 3)
+
+
+@pytest.mark.parametrize(
+    ("path", "fragments"),
+    [
+        (path_of([1] * 10), ["One group lasts: no other number is ever more probable than not."]),
+        (
+            path_of([1, 1, 1, 2, 2, 2, 2, 3, 4, 5]),
+            ["2 groups last longest", "as if there were 11 rankings", "to 181 (a factor of 16.0)"],
+        ),
+        (path_of([1, 1, 1, 1, 1, 1, 2, 2, 2, 2]), ["to all 1,024 (a factor of 11.3)."]),
+        (path_of([1] * 9 + [2]), ["No number of groups stands out", "is shown, 2 groups."]),
+        (
+            path_of([1] * 5 + [3] * 5, num_groups=[1, 2, 2]),
+            ["2 groups last longest", "The other judges follow none of these"],
+        ),
+        (
+            path_of([1] * 5 + [2] * 5, agreed_size=[1024, 300]),
+            ["With all 1,024 rankings independent runs are in different", "as many as 300"],
+        ),
+    ],
+)
+def test_the_choice_in_words(path, fragments):
+    text = path_in_words(path)
+    for fragment in fragments:
+        assert fragment in text
+    assert ("common order" in text) == ("The other judges" in "".join(fragments))
+    assert ("independent runs" in text) == ("independent runs" in "".join(fragments))
+    assert "  " not in text and text == text.strip()
+
+
+# ---------------------------------------------------------------------------------------------
+# What the ladders of one number say
+# ---------------------------------------------------------------------------------------------
+
+LISTS = Rankings.from_orderings([[0, 1, 2, 3], [3, 2, 1, 0]], num_items=4, counts=[30, 30])
+
+
+def draws_of(family, sharp, shape=(2, 40)):
+    """Draws of as many components as **sharp** says, (draws, K): which have a common order."""
+    sharp = np.broadcast_to(sharp, (*shape, np.shape(sharp)[-1]))
+    number = sharp.shape[-1]
+    labels = np.broadcast_to(np.arange(60) % number, (*shape, 60)).astype(np.int8)
+    z = {
+        "assignments": labels,
+        "cluster_sizes": np.full((*shape, number), 60 // number, np.int32),
+        "num_clusters": np.full(shape, number),
+        "shares": np.full((*shape, number), 1 / number),
+        "alpha": np.ones(shape),
+        "log_joint": np.zeros(shape),
+    }
+    if family == "mallows":
+        z["center"] = np.broadcast_to(np.arange(4, dtype=np.int32), (*shape, number, 4))
+        z["concentration"] = np.repeat(np.where(sharp, 1.5, 0.01)[..., None], 3, axis=-1)
+    else:
+        weights = np.where(sharp[..., None], [0.7, 0.2, 0.08, 0.02], 0.25)
+        z["weights"] = weights if number > 1 else weights[..., 0, :]
+    kernel = TemperedMixture(family, number)
+    return Draws.of(as_run(kernel, z, LISTS, np.ones(shape), np.zeros(shape, bool)), LISTS)
+
+
+@pytest.mark.parametrize("family", ["mallows", "plackett-luce"])
+def test_components_without_a_common_order_are_not_counted(family):
+    assert _count_groups(draws_of(family, [True, True, True])) == 3
+    assert _count_groups(draws_of(family, [True, False, True])) == 2
+    assert _count_groups(draws_of(family, [False, False])) == 1  # there is always one
+    assert _count_groups(draws_of(family, [True])) == 1
+    # the usual number of the draws counts: three in 30 of 40, and two otherwise
+    usual = np.array([[True, True, True]] * 30 + [[False, True, True]] * 10)
+    assert _count_groups(draws_of(family, usual)) == 3
+    assert _count_groups(draws_of(family, usual[::-1] & [True, True, False])) == 2
+
+
+def fields_of(apart, shape=(2, 200)):
+    """Log likelihoods of six rungs, in which the ladders differ at those that are named."""
+    rng, sizes = np.random.default_rng(0), [0.0, 4.0, 20.0, 100.0, 400.0, 1000.0]
+    values = rng.normal(-500, 1, (*shape, 6))
+    values[1, :, apart] += 10
+    return {
+        "rung_effective_size": np.broadcast_to(sizes, (*shape, 6)),
+        "rung_log_likelihood": values,
+    }
+
+
+def test_the_size_up_to_which_ladders_agree():
+    rng = np.random.default_rng(1)
+    alike = rng.dirichlet([30, 20, 10], (2, 200))
+    assert _agreed_size(fields_of([]), alike) == 1000
+    assert _agreed_size(fields_of([5]), alike) == 400
+    assert _agreed_size(fields_of([2, 4]), alike) == 4  # the first one that differs counts
+    assert _agreed_size(fields_of([0, 1]), alike) == 0
+    # labels that are exchanged do not matter, but other shares do
+    exchanged = alike.copy()
+    exchanged[1] = exchanged[1][:, ::-1]
+    assert _agreed_size(fields_of([]), exchanged) == 1000
+    other = alike.copy()
+    other[1] = rng.dirichlet([50, 5, 5], 200)
+    assert _agreed_size(fields_of([]), other) == 400
+    assert _agreed_size(fields_of([]), np.ones((2, 200, 1))) == 1000

@@ -29,6 +29,7 @@ from numpyro_rankings.report.next_steps import next_steps
 from numpyro_rankings.report.page import Status
 from numpyro_rankings.report.write import write_findings
 
+LADDERS = "Chains on ladders may find the same groups from every start"
 TWO_MINUTES = RunOptions(minutes=2.0, rhat=1.02, ess=300, out=Path("out"))
 COMMAND = "numpyro-rankings fit ballots.soi --resume out"
 
@@ -76,7 +77,7 @@ def test_chains_apart_are_not_waited_for(found):
     # what can be used, before what may help
     assert [said[0], *said[2:]] == [
         "Do not report the groups: the chains do not agree on them.",
-        "A fixed number of groups may do better (--components 3).",
+        f"{LADDERS} (--sampler tempered).",
     ]
     assert not any(step.command for step in next_steps(with_worst(found, 2.18, 5)))
 
@@ -92,7 +93,7 @@ def test_another_number_of_groups_is_proposed(found, rankings, number, hint):
     mcmc = fabricated_mcmc(rankings, num_components=number)
     fixed = findings_of(mcmc, rankings, checks=None)
     said = texts(with_worst(fixed, 2.0, 5))
-    assert said[2] == hint and said[3].startswith("Or leave --components out")
+    assert said[2:] == [f"{LADDERS} (--sampler tempered).", hint]
 
 
 OPTIONS = "--seed 3 --out my.out --force"
@@ -101,11 +102,13 @@ OPTIONS = "--seed 3 --out my.out --force"
 @pytest.mark.parametrize(
     ("number", "begins", "options", "expected"),
     [
-        (None, "", "--blocs 4 --max-clusters 32", "--components 3 --out my.out-3-groups"),
-        (5, "", "--components 5", "--components 4 --out my.out-4-groups"),
-        (2, "", "--components 2 --alpha 3", "--components 1 --out my.out-1-group"),
-        (2, "", "--components 2 --init search", "--components 1 --out my.out-1-group"),
-        (None, "--minutes 2", "--resume my.out", "--components 3 --out my.out-3-groups"),
+        (None, "", "--blocs 4 --max-clusters 32", ["auto"]),
+        (None, "", "--alpha gamma(1,1) --assignment sequential", ["auto"]),
+        (None, "", "--sampler beta --approximate", ["auto"]),
+        (5, "", "--components 5", [5, 4]),
+        (2, "", "--components 2 --alpha 3", [2, 1]),
+        (2, "", "--components 2 --init search", [2, 1]),
+        (None, "--minutes 2", "--resume my.out", ["auto"]),
     ],
 )
 def test_what_may_do_better_is_a_whole_command(found, rankings, number, begins, options, expected):
@@ -120,10 +123,50 @@ def test_what_may_do_better_is_a_whole_command(found, rankings, number, begins, 
             "begun with": f"numpyro-rankings fit ballots.soi {begins} {OPTIONS}",
         }
     steps = next_steps(with_worst(fixed._replace(details=details), 2.0, 5))
-    kept = f"{begins} --seed 3".strip()
-    assert steps[2].command == f"numpyro-rankings fit ballots.soi {kept} {expected}"
-    for command in (step.command for step in steps if step.command):
+    kept = f"numpyro-rankings fit ballots.soi {begins} --seed 3".replace("  ", " ")
+    first, *fewer = expected
+    commands = [f"{kept} --components {first} --sampler tempered --out my.out-tempered"]
+    for k in fewer:
+        folder = f"my.out-{words.plural(k, 'group').replace(' ', '-')}"
+        commands.append(f"{kept} --components {k} --out {folder}")
+    assert [step.command for step in steps[2:]] == commands
+    for command in commands:
         assert_accepted(command)
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        ("--components auto --max-clusters 4 --blocs 2", ""),
+        ("--components 3 --sampler tempered --alpha 2 --effective-size 31", "--alpha 2 "),
+        ("--model plackett-luce --components auto --shape 2", "--model plackett-luce --shape 2 "),
+    ],
+)
+def test_ladders_that_are_apart(rankings, options, kept):
+    """Fewer groups, or the answer to an easier question; not the same sampler again."""
+    ofs = (fabricated_weights_mcmc if "--model" in options else fabricated_mcmc)(rankings, 3)
+    found = findings_of(ofs, rankings, checks=None)
+    sizes = np.full((2, 30, 2), [0.0, 31.0])
+    stats = found.data["sample_stats"].assign(
+        rung_power=0.0, rung_effective_size=(("chain", "draw", "rung"), sizes)
+    )
+    command = f"numpyro-rankings fit ballots.soi {options} --out my.out"
+    found = found._replace(
+        details={"command": command},
+        data={"posterior": found.data["posterior"], "sample_stats": stats},
+    )
+    fewer, less = next_steps(with_worst(found, 2.0, 5))[2:]
+    begin = f"numpyro-rankings fit ballots.soi {kept}"
+    if "31" in options:
+        assert "--effective-size 31" in fewer.command
+    assert fewer.text.startswith("Try fewer groups (")
+    assert "--components 2 --sampler tempered --out my.out-2-groups" in fewer.command
+    assert less.text == "Or ask what fewer rankings would tell (--effective-size 16):"
+    size = "--components 3 --sampler tempered --effective-size 16"
+    assert less.command == f"{begin}{size} --out my.out-as-16"
+    for step in (fewer, less):
+        assert_accepted(step.command)
+        assert "--blocs" not in step.command and "--max-clusters" not in step.command
 
 
 def assert_accepted(command):
@@ -361,7 +404,8 @@ def test_what_may_help_is_said_before_how_to_go_on(found, ended, tmp_path, ranki
     session, apart = RunSession(TWO_MINUTES, command), with_worst(found, 1.21, 100)
     status = session.status_of(sampled, apart)
     assert status.text.endswith("Going on will probably not help.")
-    better = "numpyro-rankings fit ballots.soi --minutes 2 --components 3 --out out-3-groups"
+    better = "numpyro-rankings fit ballots.soi --minutes 2 --components auto --sampler tempered"
+    better += " --out out-tempered"
     assert status.better == better and status.better in [x.command for x in next_steps(apart)]
     write_findings(tmp_path / "a.html", apart, rankings, title="Groups", status=status)
     page = (tmp_path / "a.html").read_text(encoding="utf-8")

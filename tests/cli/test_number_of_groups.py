@@ -1,0 +1,181 @@
+"""``fit`` on ladders: its kernels, and the number of groups that ``--components auto`` chooses."""
+
+import contextlib
+import functools
+import os
+import shlex
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import xarray as xr
+from helpers.command_line import SOI, interrupting_after, rows_of, run, without_page
+
+from numpyro_rankings.cli import fit
+from numpyro_rankings.cli.fit_options import parse_options
+from numpyro_rankings.cli.models import AUTO, MODELS
+from numpyro_rankings.cli.options import RunOptions
+from numpyro_rankings.cli.program import make_parser
+from numpyro_rankings.cli.session import RunSession
+from numpyro_rankings.infer import TemperedMixture
+from numpyro_rankings.report import group_path as module
+from numpyro_rankings.report.group_path import choose_number
+
+
+def model_of(options):
+    return parse_options(make_parser().parse_args(["fit", *shlex.split(options)])).model
+
+
+WEIGHTS = "--model plackett-luce --sampler tempered"
+
+
+@pytest.mark.parametrize(
+    ("options", "family", "number", "kappa", "size"),
+    [
+        ("--components 3 --sampler tempered", "mallows", 3, None, None),
+        ("--components 1 --sampler tempered", "mallows", 1, None, None),
+        ("--components 4 --sampler tempered --alpha 2", "mallows", 4, 0.5, None),
+        ("--components 2 --sampler tempered --effective-size 9.5", "mallows", 2, None, 9.5),
+        (WEIGHTS, "plackett-luce", 1, None, None),
+        (f"{WEIGHTS} --components 2 --alpha 3 --shape 2", "plackett-luce", 2, 1.5, None),
+        (f"{WEIGHTS} --components 2 --effective-size 20", "plackett-luce", 2, None, 20),
+    ],
+)
+def test_kernels_of_ladders(options, family, number, kappa, size):
+    model = model_of(options)
+    kernel = MODELS[model.model].kernel(model)
+    assert isinstance(kernel, TemperedMixture) and kernel.ranking_family.name == family
+    assert kernel.num_components == number
+    assert (kernel._share_concentration, kernel._effective_size) == (kappa, size)
+    words = MODELS[model.model].in_words(model)
+    assert ("as if there were" in words) == (size is not None)
+
+
+def test_auto_is_on_ladders():
+    for options in ("--components auto", "--model plackett-luce --components AUTO"):
+        model = model_of(options)
+        assert (model.components, model.sampler) == (AUTO, "tempered")
+        # neither those of a chain: α is that of the ladder, and 8 numbers are tried
+        assert model.alpha is None and model.max_clusters is None
+    assert model_of("--components auto --max-clusters 3 --alpha 2").max_clusters == 3
+    assert model_of("--components 2").sampler == "slice"
+    assert model_of("--model plackett-luce").sampler == "gibbs"
+
+
+def test_the_number_that_is_asked_for_has_no_path():
+    session = RunSession(RunOptions(), "command")
+    model = model_of("--components 3 --sampler tempered")
+    assert fit.choose_components(session, model, None) == (model, None)
+
+
+# ---------------------------------------------------------------------------------------------
+# Whole runs
+# ---------------------------------------------------------------------------------------------
+
+AUTO_FIT = ["fit", "small.soi", "--components", "auto", "--max-clusters", "2", "--no-progress"]
+SHORT = ["--chains", "2", "--warmup", "10", "--draws", "40", "--thin", "1"]
+COLUMNS = "effective_size num_components probability log_evidence standard_error num_groups"
+
+
+def raising(*_, **__):
+    raise AssertionError("the path is run again")
+
+
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory, one_program):
+    """A folder with a run that was interrupted after its path was found, and its results."""
+    folder = tmp_path_factory.mktemp("interrupted")
+    (folder / "small.soi").write_text(SOI)
+    quick = functools.partial(module.group_path, num_warmup=30, num_samples=30)
+    with contextlib.chdir(folder), pytest.MonkeyPatch.context() as patch:
+        without_page(patch)
+        patch.setattr(module, "group_path", quick)
+        interrupting_after(4, patch)
+        assert run(*AUTO_FIT, *SHORT, "--out", "out") == 130
+    return folder
+
+
+@pytest.fixture
+def there(interrupted, folder, plain_page):
+    """A copy of that folder, in which the test works."""
+    shutil.copytree(interrupted, folder, dirs_exist_ok=True)
+    return folder
+
+
+def components_of(out="out"):
+    with xr.open_dataset(f"{out}/posterior.nc", group="posterior", engine="h5netcdf") as data:
+        return int(data.attrs["num_components"])
+
+
+def test_path_csv(there):
+    rows = rows_of("out/path.csv")
+    assert list(rows[0]) == [*COLUMNS.split(), "agreed_size"]
+    sizes = [row["effective_size"] for row in rows]
+    assert len(rows) == 120 and len(set(sizes)) == 60
+    assert [row["num_components"] for row in rows[:2]] == ["1", "2"]
+    assert (float(sizes[0]), float(sizes[-1])) == (2, 40)
+    table = np.array([float(row["probability"]) for row in rows]).reshape(60, 2)
+    np.testing.assert_allclose(table.sum(1), 1, atol=1e-5)
+    # the kept path says the same, and is what the number of components was chosen by
+    path = xr.load_dataset("out.run/path.nc", engine="h5netcdf")
+    np.testing.assert_allclose(path["probability"].values, table, rtol=1e-5)
+    assert components_of() == choose_number(path).num_components
+
+
+def test_a_resumed_run_has_the_path_that_it_began_with(there, monkeypatch, capsys):
+    before, number = Path("out/path.csv").read_bytes(), components_of()
+    monkeypatch.setattr(module, "group_path", raising)
+    assert run(*AUTO_FIT, *SHORT, "--resume", "out") == 0
+    assert Path("out/path.csv").read_bytes() == before and components_of() == number
+    assert sorted(os.listdir()) == ["out", "small.soi"]
+    assert "path.csv" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("ends", ["by itself", "interrupted"])
+def test_another_run_instead_leaves_no_path(there, monkeypatch, ends):
+    number = components_of()
+    monkeypatch.setattr(module, "group_path", raising)
+    command = ["fit", "small.soi", "--components", number, "--sampler", "tempered", *SHORT]
+    command += ["--out", "out", "--no-progress"]
+    assert run(*command) == 2 and Path("out.run/path.nc").exists()
+    if ends == "interrupted":
+        interrupting_after(4, monkeypatch)
+    assert run(*command, "--force") == (0 if ends == "by itself" else 130)
+    assert not Path("out/path.csv").exists() and components_of() == number
+    assert not Path("out.run/path.nc").exists()
+    assert Path("out.run").exists() == (ends == "interrupted")
+
+
+def test_a_run_that_fails_before_its_first_sweep_keeps_the_path_of_the_other(there, monkeypatch):
+    """What it was to replace is still there, and goes on."""
+    kept = Path("out.run/path.nc").read_bytes()
+    monkeypatch.setattr(module, "group_path", raising)
+    with monkeypatch.context() as patch:
+        patch.setattr(RunSession, "_advance", raising)
+        with pytest.raises(AssertionError):
+            run("fit", "small.soi", "--components", "2", *SHORT, "--out", "out", "--force")
+    assert Path("out.run/path.nc").read_bytes() == kept
+    assert run(*AUTO_FIT, *SHORT, "--resume", "out") == 0
+    assert sorted(os.listdir()) == ["out", "small.soi"]
+
+
+def test_a_path_that_was_lost_is_found_and_kept_again(there, monkeypatch):
+    """As of a run that was killed after its first sweep was stored."""
+    path = xr.load_dataset("out.run/path.nc", engine="h5netcdf")
+    os.remove("out.run/path.nc")
+    monkeypatch.setattr(module, "group_path", lambda *_, **__: path)
+    with monkeypatch.context() as patch:
+        interrupting_after(1, patch)
+        assert run(*AUTO_FIT, *SHORT, "--resume", "out") == 130
+    monkeypatch.setattr(module, "group_path", raising)
+    assert run(*AUTO_FIT, *SHORT, "--resume", "out") == 0
+    assert sorted(os.listdir()) == ["out", "small.soi"]
+
+
+def test_one_group_has_no_blocs(capsys):
+    """Blocs that are asked for do not spoil a run that finds a single population."""
+    findings = SimpleNamespace(reference=None)
+    assert fit._with_blocs(findings, None, 2) is findings
+    assert "note: no blocs are described: there is one group" in capsys.readouterr().err
