@@ -78,7 +78,7 @@ def group_path(
     The numbers go up to **max_components**, or until two in a row are nowhere the most probable and
     have far less evidence than a smaller one at the largest size.
 
-    A component whose agreement is below 2% has no common order: its judges follow none of the
+    A component whose agreement is below 3% has no common order: its judges follow none of the
     others, and it is not counted as a group.
 
     :param rankings: to fit.

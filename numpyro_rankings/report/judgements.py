@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 MOST_LEFT = 0.5  # share of all in no group that holds, above which there are no clear groups
 LEAST_COHESION = 0.5  # share of the draws in which two members of a group have to be in one group
 HARDLY_AGREE = 0.1  # agreement of the members of a bloc or group, below which they hardly agree
-NO_ORDER = 0.02  # agreement of a group below which its members follow none of the others
+NO_ORDER = 0.03  # agreement of a group below which its members follow none of the others
 MANY_OUTSIDE = 0.2  # share of the intervals of 90% that the observed numbers are outside of
 LEAST_GROWTH = 1.25  # times the ESS of half of the draws; of a smaller ESS no time is told
 MOST_TIMES = 30.0  # no time is told if the run has to be longer than so many times

@@ -14,6 +14,7 @@ from numpyro_rankings.posterior.diagnostics import Verdict
 from numpyro_rankings.posterior.partitions import canonical_labels
 from numpyro_rankings.report import findings_of, tree
 from numpyro_rankings.report.answers import NO_ORDER_IN_WORDS, wants
+from numpyro_rankings.report.judgements import NO_ORDER
 from numpyro_rankings.report.next_steps import next_steps
 from numpyro_rankings.report.overall import overall
 from numpyro_rankings.report.path import path_shown
@@ -144,10 +145,10 @@ def test_a_group_without_order_is_not_counted(fitted, tmp_path):
     rankings, found = fitted
     table = found.table.assign(note="", r_hat=1.001, ess_bulk=1000, ess_tail=1000)
     found = found._replace(table=table, verdict=Verdict("good", "The chains agree.", []))
-    profiles = [*found.profiles[:2], found.profiles[2]._replace(agreement=0.019)]
+    profiles = [*found.profiles[:2], found.profiles[2]._replace(agreement=NO_ORDER - 0.001)]
     good = found._replace(profiles=profiles)
     assert wants(good)[2] == NO_ORDER_IN_WORDS and NO_ORDER_IN_WORDS not in wants(good)[:2]
-    at_limit = good._replace(profiles=[*profiles[:2], profiles[2]._replace(agreement=0.02)])
+    at_limit = good._replace(profiles=[*profiles[:2], profiles[2]._replace(agreement=NO_ORDER)])
     assert NO_ORDER_IN_WORDS not in wants(at_limit)
     texts = said(good)
     sizes = [p.mean_size / 200 for p in profiles]
