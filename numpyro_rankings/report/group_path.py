@@ -63,6 +63,7 @@ def group_path(
     num_ladders: int = 2,
     num_warmup: int = 200,
     num_samples: int = 200,
+    prior: Sequence[float] | None = None,
     minutes: float | None = None,
     after_number: Callable[[int, MCMC], None] | None = None,
 ) -> Any:
@@ -71,9 +72,9 @@ def group_path(
 
     A model is only about right, and with enough rankings every departure from it becomes a group.
     Raised to a power z, the likelihood tells what z N rankings would tell if the model were right
-    [1]. One ladder for each number K gives its evidence at all powers; all K are equally probable
-    beforehand. The number that lasts over the widest range of effective sizes depends little on how
-    many rankings there are, unless its range ends with them: :func:`lasting_number` returns it.
+    [1]. One ladder for each number K gives its evidence at all powers, and with the **prior** its
+    probability. The number that lasts over the widest range of effective sizes depends little on
+    how many rankings there are, unless its range ends with them: :func:`lasting_number` returns it.
 
     The numbers go up to **max_components**, or until two in a row are nowhere the most probable and
     have far less evidence than a smaller one at the largest size.
@@ -91,6 +92,7 @@ def group_path(
     :param num_warmup: sweeps in which the rungs are placed.
     :param num_samples: draws of each ladder, at most: fewer where the ladders agree and the
         standard error of the log evidence is below 0.1 at all sizes.
+    :param prior: of 1, 2, … components, up to a common factor; by default all are equally probable.
     :param minutes: time after which no further number is begun, and the last one gets no further
         draws; it is left out if it has fewer than 20.
     :param after_number: called with each K and its MCMC when it has run.
@@ -114,6 +116,7 @@ def group_path(
     if num_samples < LEAST_DRAWS:
         raise ValueError(f"num_samples must be at least {LEAST_DRAWS}, got {num_samples}")
     effective_sizes = _checked_sizes(effective_sizes, rankings.num_rankings)
+    log_prior = _checked_prior(prior, max_components)
     key = jax.random.key(0) if key is None else key
     start, numbers = clock.now(), list[_OfNumber]()
 
@@ -142,12 +145,12 @@ def group_path(
         numbers.append(_read_number(mcmc, rankings, effective_sizes))
         if after_number is not None:
             after_number(number, mcmc)
-        if is_late() or _is_enough([x.log_evidence for x in numbers]):
+        if is_late() or _is_enough([*_weighted(numbers, log_prior)]):
             break
     if not numbers:
         raise TooLittleTimeError(f"{minutes:g} minutes do not suffice for one component")
     columns = {name: np.array([getattr(x, name) for x in numbers]) for name in _OfNumber._fields}
-    table = columns["log_evidence"]
+    table = _weighted(numbers, log_prior)
     columns["probability"] = np.exp(table - logsumexp(table, axis=0))
     axes = "num_components", "effective_size"
     rest = {"labels": ("num_components", "ranking")}
@@ -189,6 +192,11 @@ class _OfNumber(NamedTuple):
     round_trips: int
     agreed_size: float
     labels: np.ndarray  # (N,)
+
+
+def _weighted(numbers: Sequence[_OfNumber], log_prior: np.ndarray) -> np.ndarray:
+    """Return the log evidence times the prior of each number, (numbers, sizes)."""
+    return np.array([x.log_evidence + p for x, p in zip(numbers, log_prior, strict=False)])
 
 
 def _read_number(mcmc: MCMC, rankings: Rankings, sizes: Sequence[float]) -> _OfNumber:
@@ -244,6 +252,13 @@ def _checked_sizes(sizes: Sequence[float] | None, most: int) -> list[float]:
             f"{sizes!r}"
         )
     return array.tolist()
+
+
+def _checked_prior(prior: Sequence[float] | None, max_components: int) -> np.ndarray:
+    weights = np.ones(max_components) if prior is None else np.asarray(prior, float)
+    if weights.shape != (max_components,) or not np.all((weights > 0) & np.isfinite(weights)):
+        raise ValueError(f"prior must be {max_components} positive numbers, got {prior!r}")
+    return np.log(weights / weights.sum())
 
 
 def _is_enough(values: Sequence[np.ndarray]) -> bool:

@@ -120,6 +120,17 @@ def _cause(level: Level, r_hat: float, ess: float) -> Cause:
     return "ESS" if ess < ESS_GOOD and not math.isnan(r_hat) else "other"
 
 
+def round_trips(findings: Findings) -> int | None:
+    """Return how often a replica went from the prior to the model, at least; None without ladders.
+
+    Of several ladders it is the least.
+    """
+    if findings.data is None or "sample_stats" not in findings.data:
+        return None
+    stats = findings.data["sample_stats"]
+    return int(stats["round_trips"].values[:, -1].min()) if "round_trips" in stats else None
+
+
 # -- groups and blocs ------------------------------------------------------------------------------
 
 

@@ -9,7 +9,13 @@ from numpyro_rankings.posterior import Blocs
 from numpyro_rankings.posterior.diagnostics import posterior_of
 from numpyro_rankings.report import blocs_in_words as said
 from numpyro_rankings.report.findings import BEGUN_WITH, Findings
-from numpyro_rankings.report.judgements import Judgements, judgements_of, outlook_of, with_order
+from numpyro_rankings.report.judgements import (
+    Judgements,
+    judgements_of,
+    outlook_of,
+    round_trips,
+    with_order,
+)
 from numpyro_rankings.report.page import Status
 from numpyro_rankings.words import duration, plural
 from numpyro_rankings.words.commands import DEFAULT_MODEL, beside, with_options
@@ -119,7 +125,7 @@ def _by_ladders(findings: Findings, number: object) -> Step:
 
 
 def _is_tempered(findings: Findings) -> bool:
-    return "rung_power" in findings.data["sample_stats"]
+    return round_trips(findings) is not None
 
 
 def _effective_size(findings: Findings) -> float:
@@ -132,7 +138,7 @@ def _components(findings: Findings, number: int, text: str) -> Step:
     dropped = list(_OF_MIXTURE)
     if "--model" in options and findings.num_components is None:
         dropped += _OF_POOLS  # the options of a pool of items differ
-    if findings.data is not None and _is_tempered(findings):
+    if _is_tempered(findings):
         options["--sampler"] = "tempered"
     if number == 1:
         dropped.append("--alpha")

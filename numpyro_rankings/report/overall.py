@@ -17,6 +17,7 @@ from numpyro_rankings.report.judgements import (
     Level,
     groups_to_report,
     judgements_of,
+    round_trips,
     with_order,
 )
 from numpyro_rankings.report.page import sentence
@@ -25,6 +26,7 @@ from numpyro_rankings.words import listed, percent, plural, share
 _LEVELS: tuple[Level, ...] = ("bad", "care", "good")
 _NAMED = 3  # groups whose members hardly agree
 _CHANCE = "where 0% is chance"  # said of an agreement
+_NO_TRIPS = "but none has gone from the prior to the model: good evidence, but no proof"
 _Part = tuple[Level, str]
 
 
@@ -101,7 +103,8 @@ def _describe_chains(findings: Findings, judged: Judgements) -> str:
     """Say whether the chains agree, as a clause."""
     r_hat, ess, is_bad = judged.r_hat, judged.ess, judged.chains == "bad"
     if judged.chains == "good":
-        return "the runs agree" + ("" if math.isnan(r_hat) else f" (R-hat {r_hat:.3f})")
+        agree = "the runs agree" + ("" if math.isnan(r_hat) else f" (R-hat {r_hat:.3f})")
+        return agree if round_trips(findings) != 0 else f"{agree}, {_NO_TRIPS}"
     if judged.cause == "R-hat":
         agree = (
             f"do not agree (R-hat {r_hat:.2f})" if is_bad else f"nearly agree (R-hat {r_hat:.3f})"

@@ -82,6 +82,7 @@ def test_a_path_has_numbers_of_groups_at_effective_sizes():
         "plackett-luce",
         2,
         effective_sizes=[1, 4, 17],
+        prior=[3, 1],
         num_ladders=1,
         num_warmup=20,
         num_samples=20,
@@ -93,7 +94,7 @@ def test_a_path_has_numbers_of_groups_at_effective_sizes():
     assert np.all(path["standard_error"] > 0)
     np.testing.assert_allclose(path["probability"].sum("num_components"), 1)
     odds = np.exp(path["log_evidence"][:, 1] - path["log_evidence"][:, 0])
-    np.testing.assert_allclose(path["probability"][:, 1] / path["probability"][:, 0], odds)
+    np.testing.assert_allclose(path["probability"][:, 1] / path["probability"][:, 0], odds / 3)
 
 
 @pytest.mark.parametrize(
@@ -108,6 +109,8 @@ def test_a_path_has_numbers_of_groups_at_effective_sizes():
         ({"effective_sizes": [1, 4]}, "must increase"),
         ({"effective_sizes": []}, "must increase"),
         ({"effective_sizes": [1, np.nan]}, "must increase"),
+        ({"prior": [1] * 7}, "prior must be 8 positive numbers"),
+        ({"prior": [1] * 7 + [0]}, "prior must be 8 positive numbers"),
         ({"family": "borda"}, "family is one of"),
     ],
 )

@@ -148,7 +148,8 @@ def test_ladders_that_are_apart(rankings, options, kept):
     found = findings_of(ofs, rankings, checks=None)
     sizes = np.full((2, 30, 2), [0.0, 31.0])
     stats = found.data["sample_stats"].assign(
-        rung_power=0.0, rung_effective_size=(("chain", "draw", "rung"), sizes)
+        round_trips=(("chain", "draw"), np.ones((2, 30))),
+        rung_effective_size=(("chain", "draw", "rung"), sizes),
     )
     command = f"numpyro-rankings fit ballots.soi {options} --out my.out"
     found = found._replace(

@@ -169,6 +169,19 @@ def test_groups_that_hold(groups):
     assert trust(other) == "Partly: a reason."
 
 
+@pytest.mark.parametrize("trips, said", [([3, 1], ""), ([3, 0], ", but none has gone")])
+def test_ladders_that_agree_without_round_trips_are_called_that(groups, trips, said):
+    """One of the two chains has none."""
+    sizes = groups.data["posterior"].sizes
+    column = np.zeros((sizes["chain"], sizes["draw"]))
+    column[:, -1] = np.resize(trips, sizes["chain"])
+    stats = groups.data["sample_stats"].assign(round_trips=(("chain", "draw"), column))
+    ladders = groups._replace(data={"posterior": groups.data["posterior"], "sample_stats": stats})
+    expected = f"The runs agree (R-hat 1.004){said}"
+    assert overall(ladders).reasons[0].startswith(expected)
+    assert ("no proof" in trust(ladders)) == bool(said)
+
+
 def test_doubt_is_told_where_the_draws_need_care(groups):
     """Few members belong to a group for sure, and the chains nearly agree."""
     rough = with_worst(groups._replace(membership=np.full(200, 0.2)), 1.03, 900, "care")
