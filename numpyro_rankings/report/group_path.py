@@ -1,7 +1,7 @@
 """How many groups there are, as if there were fewer rankings than there are."""
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -118,17 +118,9 @@ def group_path(
     effective_sizes = _checked_sizes(effective_sizes, rankings.num_rankings)
     log_prior = _checked_prior(prior, max_components)
     key = jax.random.key(0) if key is None else key
-    start, numbers = clock.now(), list[_OfNumber]()
 
-    def is_late() -> bool:
-        return minutes is not None and clock.now() - start > 60 * minutes
-
-    def check_time(run: Run) -> None:
-        if is_late():
-            raise _LateError
-
-    for number in range(1, max_components + 1):
-        run = Run(
+    def begin(number: int) -> Run:
+        return Run(
             TemperedMixture(family, number),
             rankings,
             key=jax.random.fold_in(key, number),
@@ -136,16 +128,13 @@ def group_path(
             num_warmup=num_warmup,
             burn_in=0.0,
         )
-        with contextlib.suppress(_LateError):
-            while run.num_draws < num_samples and not _is_settled(run, effective_sizes):
-                run.extend(min(_PIECE, num_samples - run.num_draws), check_time)
-        if run.num_draws < LEAST_DRAWS:
-            break
-        mcmc = run.as_mcmc()
+
+    numbers: list[_OfNumber] = []
+    for number, mcmc in _draw(begin, max_components, effective_sizes, num_samples, minutes):
         numbers.append(_read_number(mcmc, rankings, effective_sizes))
         if after_number is not None:
             after_number(number, mcmc)
-        if is_late() or _is_enough([*_weighted(numbers, log_prior)]):
+        if _is_enough([*_weighted(numbers, log_prior)]):
             break
     if not numbers:
         raise TooLittleTimeError(f"{minutes:g} minutes do not suffice for one component")
@@ -160,6 +149,37 @@ def group_path(
         "num_components": np.arange(1, len(numbers) + 1),
     }
     return xr.Dataset(variables, coordinates).transpose("effective_size", ...)
+
+
+def _draw(
+    begin: Callable[[int], Run],
+    most: int,
+    sizes: Sequence[float],
+    num_samples: int,
+    minutes: float | None,
+) -> Iterator[tuple[int, MCMC]]:
+    """Make the draws of one number after another, as long as there is time."""
+    start = clock.now()
+
+    def is_late() -> bool:
+        return minutes is not None and clock.now() - start > 60 * minutes
+
+    def check_time(run: Run) -> None:
+        if is_late():
+            raise _LateError
+
+    following = begin(1)
+    for number in range(1, most + 1):
+        run = following
+        if number < most:
+            following = begin(number + 1)  # whose program is compiled meanwhile
+        with contextlib.suppress(_LateError):
+            while run.num_draws < num_samples and not _is_settled(run, sizes):
+                run.extend(min(_PIECE, num_samples - run.num_draws), check_time)
+        if run.num_draws >= LEAST_DRAWS:
+            yield number, run.as_mcmc()
+        if is_late():
+            return
 
 
 class TooLittleTimeError(ValueError):
