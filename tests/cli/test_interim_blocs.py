@@ -164,7 +164,8 @@ def test_the_command_passes_its_number_of_blocs(drawn, monkeypatch):
     arguments = ["fit", "--chains", "2", "--blocs", "3", "--out", "out"]
     options = fit.parse_options(make_parser().parse_args(arguments))
     session = RunSession(options.run, "command")
-    assert fit._interim_page(session, options, "title", drawn[1], 1)._find[-1] == 3
+    *_, number, path = fit._interim_page(session, options, "title", drawn[1], 1, "a path")._find
+    assert (number, path) == (3, "a path")
 
 
 def test_there_may_be_no_blocs(drawn, monkeypatch):
