@@ -627,5 +627,5 @@ def plot_group_path(path: Any, ax: "Axes | None" = None) -> "Axes":
     ax.set_xlim(sizes[0], sizes[-1])
     ax.set_ylim(0, 1)
     ax.set_xlabel("as many rankings as")
-    ax.set_ylabel("probability of the number of groups")
+    ax.set_ylabel("probability of the number of components")
     return _tidy(ax)

@@ -253,7 +253,8 @@ def _print(comparison: "Comparison", out: Path) -> None:
         difference = f"{row['elpd_diff']:,.1f} ± {row['se_diff']:,.1f}"
         misfit = f"{row['first_outside']:.0%}, {row['pairs_outside']:.0%}"
         unreliable = "–" if math.isnan(row["bad_k"]) else f"{row['bad_k']:.1%}"
-        evidence = f"{row['log_evidence']:,.1f} ± {row['se_evidence']:.1f}" if has_evidence else ""
+        evidence = f"{row['log_evidence']:,.1f} ± {row['se_evidence']:.1f}"
+        evidence = "–" if math.isnan(row["log_evidence"]) else evidence
         print(
             f"{name!s:<{width}} {row['elpd']:>11,.1f} {difference:>19} {row['groups']:>7.1f} "
             f"{number(row['rhat'], '.3f'):>6} {unreliable:>10} {misfit:>10} "

@@ -15,7 +15,7 @@ from numpyro_rankings.cli.capacity import choose_thinning, label_bytes, memory_e
 from numpyro_rankings.cli.fit_options import FitOptions, parse_options
 from numpyro_rankings.cli.interim import InterimPage, finder_of_groups
 from numpyro_rankings.cli.item_names import rename_findings, rename_rankings, shown_names
-from numpyro_rankings.cli.models import MODELS, ModelOptions
+from numpyro_rankings.cli.models import MODELS, TEMPERED, ModelOptions
 from numpyro_rankings.cli.number import PATH, choose_components, write_path
 from numpyro_rankings.cli.options import Plan, RunOptions
 from numpyro_rankings.cli.rankings_file import (
@@ -157,11 +157,14 @@ def _fit_one(
 
     :param tell: is called when the results of one of several files are written.
     """
-    with begin_session(options.run, command, is_alone=tell is None) as session:
+    with begin_session(
+        options.run, command, is_alone=tell is None, adapts=options.model.sampler == TEMPERED
+    ) as session:
         with session.preparing():
             survey = _read(options)
             rankings = survey.rankings
-            model, path = choose_components(session, options.model, rankings)
+            with memory_errors():
+                model, path = choose_components(session, options.model, rankings)
             options = replace(options, model=model)
             thin = _choose_thinning(session.plan, options.model, rankings)
             title = f"Groups in {Path(options.file).name if options.file else 'APA 1980'}"
@@ -380,7 +383,7 @@ def _fitted(rankings: "Rankings", findings: "Findings", ended: str) -> Fitted:
 def _print_summary(
     out: Path, rankings: "Rankings", findings: "Findings", status: "Status | None"
 ) -> None:
-    from numpyro_rankings.report.answers import wants_of_group
+    from numpyro_rankings.report.answers import wants
 
     num_rankings = plural(rankings.num_rankings, "ranking")
     print_title(findings, f"{num_rankings} of {plural(rankings.num_items, 'item')}")
@@ -392,7 +395,7 @@ def _print_summary(
         findings,
         "agreement",
         [f"{percent(p.agreement):>9}" for p in held],
-        [wants_of_group(p) for p in held],
+        wants(findings)[: len(held)],
         len(held),
     )
     if findings.reference is not None:

@@ -252,10 +252,10 @@ def _findings_so_far(run: "Run", draws: "Draws", rankings: "Rankings") -> "Findi
 def _describe_groups(findings: "Findings", size: int) -> list[str]:
     """Return a line for each group that holds."""
     from numpyro_rankings.posterior import holds
-    from numpyro_rankings.report.answers import wants_of_group
+    from numpyro_rankings.report.answers import wants
 
     return [
-        f"group {k}: {share(p.mean_size / size):>6}  {wants_of_group(p)}"
-        for k, p in enumerate(findings.profiles, 1)
+        f"group {k}: {share(p.mean_size / size):>6}  {text}"
+        for k, (p, text) in enumerate(zip(findings.profiles, wants(findings), strict=True), 1)
         if holds(p)
     ]

@@ -17,6 +17,7 @@ from numpyro_rankings.cli.arguments import (
     positive,
     scale,
 )
+from numpyro_rankings.words import value
 from numpyro_rankings.words.commands import DEFAULT_MODEL
 
 if TYPE_CHECKING:
@@ -186,7 +187,7 @@ class _PlackettLuce(FitModel):
         "components": 1,
         "alpha": 1.0,
         "shape": 1.0,
-        "sampler": "gibbs",
+        "sampler": None,
         "effective_size": None,
         "max_clusters": None,
     }
@@ -213,14 +214,14 @@ class _PlackettLuce(FitModel):
     def components(self, options: "ModelOptions") -> "ComponentModel":
         from numpyro_rankings.infer import PlackettLuceComponents
 
-        return PlackettLuceComponents(options.shape or 1.0)
+        return PlackettLuceComponents(1.0 if options.shape is None else options.shape)
 
     def in_words(self, options: "ModelOptions") -> str:
         return f"Plackett–Luce model, {mixture_in_words(options)}"
 
     def check_options(self, options: "ModelOptions") -> None:
         super().check_options(options)
-        if options.sampler not in ("gibbs", TEMPERED):
+        if options.sampler not in (None, "gibbs", TEMPERED):
             raise UserError(f"--sampler {options.sampler} goes with --model mallows")
 
 
@@ -294,7 +295,7 @@ def mixture_in_words(options: "ModelOptions") -> str:
     words = {None: "Dirichlet process mixture", 1: "single population"}
     text = words.get(options.components, f"{options.components}-component mixture")
     if options.effective_size is not None:
-        text += f", as if there were {options.effective_size:,.4g} rankings"
+        text += f", as if there were {value(options.effective_size)} rankings"
     return text
 
 
@@ -303,8 +304,10 @@ def _check_tempered(options: "ModelOptions") -> None:
         raise UserError("--sampler tempered goes with --components K or auto, not with dp")
     if options.alpha is not None and not isinstance(options.alpha, float):
         raise UserError("--alpha must be a number with --sampler tempered")
-    if options.components == AUTO and options.effective_size is not None:
-        raise UserError("--effective-size goes with a number of --components, not with auto")
+    for name in ("alpha", "effective_size"):
+        if options.components == AUTO and getattr(options, name) is not None:
+            flag = name.replace("_", "-")
+            raise UserError(f"--{flag} goes with a number of --components, not with auto")
 
 
 def _tempered(components: "ComponentModel", options: "ModelOptions") -> "TemperedMixture":
@@ -418,7 +421,7 @@ class ModelOptions:
     )
     sampler: str | None = option(
         "mallows: slice or beta; plackett-luce: gibbs; both, with --components K or auto: "
-        "tempered, which gives one answer from every start (default: slice, or gibbs; with "
+        "tempered, whose answer depends less on the start (default: slice, or gibbs; with "
         "--components auto tempered)",
         choices=["slice", "beta", "gibbs", TEMPERED],
         group="sampler",

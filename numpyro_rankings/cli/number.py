@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from numpyro_rankings.cli.arguments import UserError
+from numpyro_rankings.cli.arguments import HopelessError, UserError, as_user_errors
 from numpyro_rankings.cli.models import AUTO, MODELS, MOST_TRIED, ModelOptions
 from numpyro_rankings.cli.options import Goals
 from numpyro_rankings.words import number, plural
@@ -32,8 +32,14 @@ def choose_components(
         return options, None
     import xarray as xr
 
+    from numpyro_rankings.cli.session import check_ess
     from numpyro_rankings.report.group_path import choose_number
 
+    check_ess(session.plan)
+    if session.resumes and session.kept() is None:
+        raise UserError(
+            "the run was not begun with --components auto: give the number that it was begun with"
+        )
     if (kept := session.kept()) is not None:
         path = xr.load_dataset(io.BytesIO(kept), engine="h5netcdf")
     else:
@@ -50,27 +56,35 @@ def choose_components(
 def _find(session: "RunSession", options: ModelOptions, rankings: "Rankings") -> Any:
     import jax
 
+    from numpyro_rankings.cli.session import TooFewDrawsError, more_minutes
+    from numpyro_rankings.infer.not_finite import NotFiniteError
     from numpyro_rankings.report.group_path import TooLittleTimeError, group_path
 
     until, model = session.plan.until, MODELS[options.model]
+    most = options.max_clusters or MOST_TRIED
     session.start_clock()
     session.say("trying numbers of components")
 
-    def tell(number_of: int, mcmc: Any) -> None:
-        trips = int(mcmc.get_extra_fields(group_by_chain=True)["round_trips"][:, -1].min())
-        session.say(f"{plural(number_of, 'component')}: {plural(trips, 'round trip')}")
+    def tell(tried: int, mcmc: Any) -> None:
+        session.say(f"{tried} of at most {plural(most, 'component')} tried")
 
     try:
-        return group_path(
-            model.family.described(rankings),
-            model.components(options),
-            options.max_clusters or MOST_TRIED,
-            key=jax.random.fold_in(jax.random.key(session.plan.seed), _APART),
-            minutes=_SHARE * until.minutes if isinstance(until, Goals) else None,
-            after_number=tell,
-        )
-    except TooLittleTimeError as error:
-        raise UserError(f"{error}: raise --minutes, or take a sample of the rankings") from None
+        with as_user_errors(NotFiniteError, told_as=HopelessError):
+            return group_path(
+                model.family.described(rankings),
+                model.components(options),
+                most,
+                key=jax.random.fold_in(jax.random.key(session.plan.seed), _APART),
+                minutes=_SHARE * until.minutes if isinstance(until, Goals) else None,
+                after_number=tell,
+            )
+    except TooLittleTimeError:
+        assert isinstance(until, Goals)
+        session.minutes = more_minutes(until)
+        raise TooFewDrawsError(
+            f"half of {until.minutes:g} minutes do not suffice for one component: raise --minutes, "
+            "or take a sample of the rankings"
+        ) from None
 
 
 def write_path(file: Path, path: Any) -> None:
@@ -84,5 +98,6 @@ def write_path(file: Path, path: Any) -> None:
             for k, components in enumerate(path["num_components"].values):
                 values = [path[name].values[i, k] for name in columns]
                 values += [path[name].values[k] for name in of_number]
-                texts = (number(float(x), ".6g") for x in values)
+                formats = ".6g", ".2f", ".3f", ".0f", ".6g"
+                texts = (number(float(x), f) for x, f in zip(values, formats, strict=True))
                 writer.writerow([f"{size:.6g}", int(components), *texts])

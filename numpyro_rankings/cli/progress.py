@@ -27,10 +27,12 @@ class Progress:
     """Shows the state of a run on stderr: a live line, or a line every ten seconds elsewhere."""
 
     def __init__(self, plan: Plan, is_shown: bool, began: float | None = None) -> None:
+        # began: when the time of the run began, if before its chains
         self._until, self._is_shown = plan.until, is_shown
         self._is_live = sys.stderr.isatty()
         self._last = clock.now()
         self._start = self._last if began is None else began
+        self._before = self._last - self._start
         self._width = 0
 
     def say(self, what: str) -> None:
@@ -99,7 +101,7 @@ class Progress:
             return None
         r_hat = check.rhat if math.isfinite(check.rhat) else math.nan
         times = max(1.0, times_as_long(r_hat, check.ess, until.rhat, until.ess))
-        return max(0.0, min(left, elapsed * (times - 1)))
+        return max(0.0, min(left, (elapsed - self._before) * (times - 1)))
 
 
 def _check_in_words(check: "Check") -> str:

@@ -286,8 +286,8 @@ def print_diagnostics(findings: "Findings", out: Path, status: "Status | None" =
             print(f"    {step.command}")
     if files := files_in_words(findings):
         _print_wrapped(files, "  ")
-    extra = dict(zip(OPTIONAL, (findings.blocs, findings.path), strict=True))
-    names = [*FILES, *(name for name, x in extra.items() if x is not None)]
+    extra = {"blocs.csv": findings.blocs, "path.csv": findings.path}
+    names = [*FILES, *(name for name in OPTIONAL if extra[name] is not None)]
     others = ", ".join(name for name in names if name != "report.html")
     print(f"\nResults: {out / 'report.html'} (open it in a browser), {others}")
 

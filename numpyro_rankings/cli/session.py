@@ -24,6 +24,7 @@ from numpyro_rankings.cli.arguments import (
     UserError,
     as_user_errors,
     check_output,
+    file_errors,
     note,
 )
 from numpyro_rankings.cli.capacity import draws_shown
@@ -104,8 +105,13 @@ def store_of(out: Path) -> Path:
     return out.with_name(out.name + ".run")
 
 
-def begin_session(options: RunOptions, command: str, is_alone: bool = True) -> "RunSession":
-    """Check where the run is to be kept and its results are to be written, and plan its chains."""
+def begin_session(
+    options: RunOptions, command: str, is_alone: bool = True, adapts: bool = False
+) -> "RunSession":
+    """Check where the run is to be kept and its results are to be written, and plan its chains.
+
+    :param adapts: whether the kernel has a warm-up of its own, also in a run that ends by itself.
+    """
     out, resumes = options.folder, options.resume is not None
     store = store_of(out)
     _check_place(options, store)
@@ -113,7 +119,7 @@ def begin_session(options: RunOptions, command: str, is_alone: bool = True) -> "
     if resumes:
         if not has_sweeps:
             note(f"{store} has no sweep yet: the run begins again")
-        options = _continued(options, store, has_sweeps)
+        options = _continued(options, store, has_sweeps, adapts)
     elif has_sweeps and not options.force:
         raise UserError(
             f"{store} has an unfinished run: go on with --resume {out}, or start again with --force"
@@ -145,7 +151,7 @@ def _has_sweeps(store: Path) -> bool:
         return Store.has_sweeps(store)
 
 
-def _continued(run: RunOptions, path: Path, has_sweeps: bool) -> RunOptions:
+def _continued(run: RunOptions, path: Path, has_sweeps: bool, adapts: bool) -> RunOptions:
     """Take the settings of a run from its store, and refuse options that contradict them.
 
     If it has no sweep yet, the options that are given replace its settings.
@@ -153,7 +159,7 @@ def _continued(run: RunOptions, path: Path, has_sweeps: bool) -> RunOptions:
     stored, num_draws = _stored(path, has_sweeps)
     if stored is None:
         return run
-    if not run.has_length and stored.num_warmup:
+    if not run.has_length and stored.num_warmup and not (adapts and _is_usual(stored)):
         raise UserError(f"{path} is a run of a fixed length: give its --draws again")
     settings = {"chains": stored.num_chains, "thin": stored.thinning, "seed": stored.key[-1]}
     if not has_sweeps:
@@ -179,6 +185,13 @@ def _continued(run: RunOptions, path: Path, has_sweeps: bool) -> RunOptions:
             f"must be at least that, got {length.draws}"
         )
     return options
+
+
+def _is_usual(stored: "Settings") -> bool:
+    """Whether the warm-up is the one that ladders have by themselves."""
+    from numpyro_rankings.infer import TemperedMixture
+
+    return bool(stored.num_warmup == TemperedMixture.num_adaptation)
 
 
 def _stored(path: Path, has_sweeps: bool) -> "tuple[Settings | None, int]":
@@ -244,8 +257,13 @@ class RunSession:
             self._close(error)
 
     def say(self, what: str) -> None:
-        """Say what is being done after the sampling."""
+        """Say what is being done before or after the sampling."""
         say(what, self.is_shown)
+
+    @property
+    def resumes(self) -> bool:
+        """Whether it goes on with sweeps that are there."""
+        return self._resumes
 
     def start_clock(self) -> None:
         """Count what is done from now on to the time of the run."""
@@ -268,8 +286,9 @@ class RunSession:
             (self._store / _PATH).unlink(missing_ok=True)
         else:
             partial = self._store / f"{_PATH}.partial"
-            partial.write_bytes(self._path_found)
-            partial.replace(self._store / _PATH)
+            with file_errors(f"cannot write {self._store / _PATH}"):
+                partial.write_bytes(self._path_found)
+                partial.replace(self._store / _PATH)
         self._has_path = True
 
     def _discard(self) -> None:

@@ -30,10 +30,15 @@ def write_clusters(
     path: Path, findings: "Findings", columns_of: Callable[[Any], dict[str, Any]]
 ) -> None:
     """Write ``clusters.csv``, one row for each profile, with what its kind of clusters has."""
+    from numpyro_rankings.report.answers import wants
+
     rows = [
         {**_columns_of_any(number, p, findings), **columns_of(p)}
         for number, p in enumerate(findings.profiles, 1)
     ]
+    if findings.family is not None:
+        for row, text in zip(rows, wants(findings), strict=True):
+            row["wants"] = text  # also of a group without an order
     _write(path, rows[0], (row.values() for row in rows))
 
 

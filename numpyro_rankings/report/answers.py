@@ -15,7 +15,7 @@ from numpyro_rankings.posterior.judges import by_group
 from numpyro_rankings.posterior.point_estimates import ReferencePartition
 from numpyro_rankings.report.blocs_in_words import BEFORE_EXPLAINED, NO_INTERVALS
 from numpyro_rankings.report.findings import Findings
-from numpyro_rankings.report.judgements import has_order
+from numpyro_rankings.report.judgements import lacks_order
 from numpyro_rankings.report.next_steps import Step, next_steps
 from numpyro_rankings.report.overall import trust
 from numpyro_rankings.report.page import Figure, Status, embedded_figure
@@ -101,6 +101,8 @@ def how_many(findings: Findings) -> str:
 
 def _how_many(findings: Findings) -> str:
     held = len(findings.held)
+    if findings.reference is None and findings.path is not None:
+        return f"{path_in_words(findings.path)} It has everybody in it."
     if findings.reference is None:
         return "One group with everybody in it, because a single population was fitted."
     text = (
@@ -176,12 +178,12 @@ def short_order(names: Sequence[str]) -> str:
 
 def wants(findings: Findings) -> list[str]:
     """Say what the members of each group of rankings want."""
-    return [wants_of_group(p) for p in findings.profiles]
+    return [wants_of_group(p, findings) for p in findings.profiles]
 
 
-def wants_of_group(profile: Any) -> str:
+def wants_of_group(profile: Any, findings: Findings) -> str:
     """Say what the members of a group of rankings want."""
-    if not has_order(profile):
+    if lacks_order(profile, findings):
         return NO_ORDER_IN_WORDS
     return words.order_in_words(profile.levels, profile.clear_pairs)
 
@@ -263,7 +265,7 @@ def _card(i: int, p: Any, findings: Findings, judges: Sequence[str]) -> Card:
         p.mean_size / findings.total,
         color_of(i),
         findings.cohesion(p) if len(findings.profiles) > 1 else None,
-        wants_of_group(p),
+        wants_of_group(p, findings),
         judges,
         p.consensus[:_ITEMS_SHOWN],
         len(p.consensus) - _ITEMS_SHOWN,

@@ -295,7 +295,8 @@ def _fit(
 
 
 def _evidence(kernel: Any, run: Run) -> tuple[float, float]:
-    is_known = isinstance(kernel, TemperedMixture) and run.num_draws >= LEAST_DRAWS
+    num_draws = run.num_draws - run.first_draw
+    is_known = isinstance(kernel, TemperedMixture) and num_draws >= LEAST_DRAWS
     return log_evidence(run) if is_known else (np.nan, np.nan)
 
 
@@ -394,18 +395,20 @@ def _sentences(table: "pd.DataFrame", kernels: Mapping[str, Any], simplest: str)
     good = sorted({titles[name] for name in near})
     if len(good) > 1:
         yield f"Whether {' or '.join(good)} models predict better is not clear."
-    if len(known := table.dropna(subset="log_evidence")) > 1:
-        yield _most_evidence(known)
     if worse := sorted({*titles.values()} - {*good}):
         yield f"{listed(worse)} models predict clearly worse than {' or '.join(good)} models."
+    if len(known := table.dropna(subset="log_evidence")) > 1:
+        yield _most_evidence(known)
     yield from _warnings(table.loc[near])
 
 
 def _most_evidence(table: "pd.DataFrame") -> str:
     """Say which model has the largest evidence, and which are nearly as probable."""
-    evidence = table["log_evidence"].sort_values(ascending=False)
-    best, others = evidence.index[0], evidence.iloc[1:]
-    near = [str(name) for name in others.index[others > evidence.iloc[0] - _LITTLE_EVIDENCE]]
+    best = table["log_evidence"].idxmax()
+    less = table.loc[best, "log_evidence"] - table["log_evidence"]
+    errors = np.hypot(table["se_evidence"], table.loc[best, "se_evidence"])
+    is_near = less < np.maximum(_LITTLE_EVIDENCE, _CLEAR_ERRORS * errors)
+    near = [str(name) for name in table.index[is_near] if name != best]
     also = f"; not much less: {', '.join(near)}" if near else ""
     return f"{best} has the largest evidence{also}."
 

@@ -12,6 +12,7 @@ from numpyro.infer import MCMC
 from scipy.special import logsumexp
 
 from numpyro_rankings._system import clock
+from numpyro_rankings._system.memory import TooLittleMemoryError
 from numpyro_rankings.infer import TemperedMixture
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.posterior.diagnostics import R_HAT_APART
@@ -19,7 +20,7 @@ from numpyro_rankings.posterior.draws import Draws
 from numpyro_rankings.posterior.ladders import LEAST_DRAWS, ladders_of, log_evidences
 from numpyro_rankings.posterior.partitions import medoid_partition
 from numpyro_rankings.rankings import Rankings, check_rankings
-from numpyro_rankings.report.judgements import NO_ORDER
+from numpyro_rankings.report.judgements import least_agreement
 from numpyro_rankings.run import Run
 
 # Functions import xarray, which takes long to load.
@@ -79,8 +80,9 @@ def group_path(
     The numbers go up to **max_components**, or until two in a row are nowhere the most probable and
     have far less evidence than a smaller one at the largest size.
 
-    A component whose agreement is below 3% has no common order: its judges follow none of the
-    others, and it is not counted as a group.
+    A component without a common order is not counted as a group: its judges follow none of the
+    others. Its agreement is below 3 divided by its size, which chance alone may make, but at least
+    1% and at most 3%.
 
     :param rankings: to fit.
     :param family: as of :class:`~numpyro_rankings.infer.TemperedMixture`.
@@ -100,7 +102,8 @@ def group_path(
         ``standard_error`` over ``effective_size`` and ``num_components``; and for each K
         ``num_groups``; ``round_trips``, the least of the ladders; ``agreed_size``, the effective
         size up to which the ladders are in the same places; and ``labels`` of each ranking, those
-        of the draw that agrees best with the others.
+        of the draw that agrees best with the others. Its attribute ``ended`` says why there are no
+        further numbers: ``"enough"``, ``"number"`` (as many as were asked for), or ``"time"``.
 
     **References**
 
@@ -129,12 +132,13 @@ def group_path(
             burn_in=0.0,
         )
 
-    numbers: list[_OfNumber] = []
+    numbers, is_enough = list[_OfNumber](), False
     for number, mcmc in _draw(begin, max_components, effective_sizes, num_samples, minutes):
         numbers.append(_read_number(mcmc, rankings, effective_sizes))
         if after_number is not None:
             after_number(number, mcmc)
-        if _is_enough([*_weighted(numbers, log_prior)]):
+        is_enough = _is_enough([*_weighted(numbers, log_prior)])
+        if is_enough:
             break
     if not numbers:
         raise TooLittleTimeError(f"{minutes:g} minutes do not suffice for one component")
@@ -148,7 +152,9 @@ def group_path(
         "effective_size": np.asarray(effective_sizes, float),
         "num_components": np.arange(1, len(numbers) + 1),
     }
-    return xr.Dataset(variables, coordinates).transpose("effective_size", ...)
+    ended = "enough" if is_enough else "number" if len(numbers) == max_components else "time"
+    path = xr.Dataset(variables, coordinates, {"ended": ended})
+    return path.transpose("effective_size", ...)
 
 
 def _draw(
@@ -168,11 +174,15 @@ def _draw(
         if is_late():
             raise _LateError
 
-    following = begin(1)
+    following: Run | None = begin(1)
     for number in range(1, most + 1):
         run = following
+        if run is None:
+            return
+        following = None
         if number < most:
-            following = begin(number + 1)  # whose program is compiled meanwhile
+            with contextlib.suppress(TooLittleMemoryError):  # then the path ends here
+                following = begin(number + 1)  # whose program is compiled meanwhile
         with contextlib.suppress(_LateError):
             while run.num_draws < num_samples and not _is_settled(run, sizes):
                 run.extend(min(_PIECE, num_samples - run.num_draws), check_time)
@@ -222,10 +232,10 @@ def _weighted(numbers: Sequence[_OfNumber], log_prior: np.ndarray) -> np.ndarray
 def _read_number(mcmc: MCMC, rankings: Rankings, sizes: Sequence[float]) -> _OfNumber:
     fields = mcmc.get_extra_fields(group_by_chain=True)
     draws = Draws.of(mcmc, rankings)
-    labels = np.zeros(rankings.num_rankings, np.uint8)
+    labels = np.zeros(rankings.num_rankings, np.int32)
     if draws.labels is not None:
         all_labels = draws.flat()["assignments"]
-        labels = medoid_partition(all_labels, _DRAWS_OF_MEDOID).labels.astype(np.uint8)
+        labels = medoid_partition(all_labels, _DRAWS_OF_MEDOID).labels.astype(np.int32)
     return _OfNumber(
         *log_evidences(ladders_of(mcmc), sizes),
         num_groups=_count_groups(draws),
@@ -244,9 +254,11 @@ def _count_groups(draws: Draws) -> int:
     shape = samples["shares"].shape
     each = {name: samples[name].reshape(-1, samples[name].shape[-1]) for name in family.parameters}
     entropies = family.entropies(each)
-    assert entropies is not None
+    if entropies is None:
+        return int(shape[-1])
     agreement = 1 - entropies[0].reshape(shape) / entropies[1]
-    return max(1, int(np.median((agreement >= NO_ORDER).sum(-1))))
+    has_order = agreement >= least_agreement(samples["cluster_sizes"])
+    return max(1, int(np.median(has_order.sum(-1))))
 
 
 def _agreed_size(
@@ -345,7 +357,8 @@ class GroupChoice(NamedTuple):
     """The number of groups to report, and at which resolution.
 
     - **stretch** - the range over which it lasts, None if no number stands out.
-    - **effective_size** - up to which independent ladders agree; None if they do with all rankings.
+    - **effective_size** - up to which independent ladders agree; None if they do with all rankings,
+      or not even where this number of groups is probable.
     """
 
     num_components: int
@@ -370,10 +383,12 @@ def choose_number(path: Any) -> GroupChoice:
         number = stretch.num_components
     of_number = path.sel(num_components=number)
     least, most = (float(path["effective_size"][i]) for i in (0, -1))
-    agreed = max(float(of_number["agreed_size"]), least)  # it is 0 where the first two rungs differ
+    least = least if stretch is None else stretch.first  # below, another number is more probable
+    agreed = float(of_number["agreed_size"])
+    is_at_size = least <= agreed < most * (1 - 1e-6)
     return GroupChoice(
         number,
         int(of_number["num_groups"]),
         lasting_number(path),
-        None if agreed >= most * (1 - 1e-6) else agreed,
+        agreed if is_at_size else None,
     )

@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 MOST_LEFT = 0.5  # share of all in no group that holds, above which there are no clear groups
 LEAST_COHESION = 0.5  # share of the draws in which two members of a group have to be in one group
 HARDLY_AGREE = 0.1  # agreement of the members of a bloc or group, below which they hardly agree
-NO_ORDER = 0.03  # agreement of a group below which its members follow none of the others
+# Agreement of a group below which it has no common order: chance alone makes about 2 divided by its
+# size. Below the first of the limits it says little in any case; the second one is for small
+# groups, in which chance cannot be told from an order.
+_NO_ORDER, _CHANCE = (0.01, 0.03), 3.0
 MANY_OUTSIDE = 0.2  # share of the intervals of 90% that the observed numbers are outside of
 LEAST_GROWTH = 1.25  # times the ESS of half of the draws; of a smaller ESS no time is told
 MOST_TIMES = 30.0  # no time is told if the run has to be longer than so many times
@@ -93,9 +96,7 @@ def judgements_of(findings: Findings) -> Judgements:
         unclear,
         _cohesion(findings),
         of_blocs,
-        hardly_agree(reported)
-        if is_reported and reported and findings.family is not None
-        else None,
+        _unlike(findings) if is_reported and reported and findings.family is not None else None,
         None if findings.checks is None else judge_fit(findings.checks),
     )
 
@@ -134,14 +135,23 @@ def round_trips(findings: Findings) -> int | None:
 # -- groups and blocs ------------------------------------------------------------------------------
 
 
-def has_order(profile: Any) -> bool:
-    """Whether the members of a group have a common order at all."""
-    return bool(profile.agreement >= NO_ORDER)
+def least_agreement(size: Any) -> Any:
+    """Return the agreement below which a group of so many judges has no common order."""
+    return np.clip(_CHANCE / np.maximum(size, 1.0), *_NO_ORDER)
+
+
+def lacks_order(profile: Any, findings: Findings) -> bool:
+    """Whether one of several groups has no common order: its judges follow none of the others."""
+    if findings.family is None or findings.reference is None or len(findings.profiles) == 1:
+        return False
+    # without an entropy, agreement is on another scale
+    has_scale = not math.isnan(profile.entropy)
+    return bool(has_scale and profile.agreement < least_agreement(profile.mean_size))
 
 
 def with_order(findings: Findings) -> Sequence[Any]:
-    """Return the groups that hold, of rankings without those that have no common order."""
-    return [p for p in findings.held if findings.family is None or has_order(p)]
+    """Return the groups that hold and have a common order, or all that hold if none has."""
+    return [p for p in findings.held if not lacks_order(p, findings)] or findings.held
 
 
 def _why_unclear(findings: Findings) -> Unclear:
@@ -168,6 +178,14 @@ def groups_to_report(findings: Findings) -> Sequence[Any]:
     if findings.blocs_first and findings.blocs is not None:
         return findings.blocs.blocs
     return findings.held
+
+
+def _unlike(findings: Findings) -> Sequence[int]:
+    """Return the numbers of what is reported whose members hardly agree, but have an order."""
+    numbers, groups = hardly_agree(groups_to_report(findings)), with_order(findings)
+    if findings.blocs_first:
+        return numbers
+    return [k for k in numbers if any(findings.held[k - 1] is p for p in groups)]
 
 
 def hardly_agree(groups: Sequence[Any] | Sequence[Bloc]) -> list[int]:

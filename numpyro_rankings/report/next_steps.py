@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
+from numpyro_rankings.infer.tempered.kernel import COMPONENT_MODELS
 from numpyro_rankings.posterior import Blocs
 from numpyro_rankings.posterior.diagnostics import posterior_of
 from numpyro_rankings.report import blocs_in_words as said
@@ -101,13 +102,18 @@ def instead(findings: Findings) -> list[Step]:
         return [_step(text, of_seed)]
     if findings.reference is None:
         return [_step("Run it again with another --seed", of_seed)]
-    if number is None:
+    has_ladders = findings.family.with_components in COMPONENT_MODELS
+    if number is None and has_ladders:
         return [_by_ladders(findings, "auto")]
+    if number is None:
+        return [_step("Run it again with another --seed", of_seed)]
     fewer = "Try fewer groups" if number > 2 else "Try one group"
     steps = [_components(findings, number - 1, fewer)]
     if not _is_tempered(findings):
-        return [_by_ladders(findings, number), *steps]
-    half = max(1, round(_effective_size(findings) / 2))
+        return [_by_ladders(findings, number), *steps] if has_ladders else steps
+    half = round(_effective_size(findings) / 2)
+    if half < 2:
+        return steps
     text = f"Or ask what fewer rankings would tell (--effective-size {half})"
     options = {"--components": number, "--sampler": "tempered", "--effective-size": half}
     less = _another(findings, f"as-{half}", options, _OF_MIXTURE)
@@ -226,6 +232,8 @@ def _use_groups(findings: Findings, judged: Judgements) -> list[Step]:
         return _without_groups(findings)
     held = len(with_order(findings))
     what = f"the {plural(held, 'group')} that hold" if held > 1 else "the group that holds"
+    if held < len(findings.held):
+        what = f"the {plural(held, 'group')} with a common order"
     if judged.is_doubtful:
         return [Step(f"Report {what} as rough types: few members belong to one for sure.")]
     return [Step(f"Report {what}.")]

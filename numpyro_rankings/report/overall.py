@@ -26,7 +26,7 @@ from numpyro_rankings.words import listed, percent, plural, share
 _LEVELS: tuple[Level, ...] = ("bad", "care", "good")
 _NAMED = 3  # groups whose members hardly agree
 _CHANCE = "where 0% is chance"  # said of an agreement
-_NO_TRIPS = "but none has gone from the prior to the model: good evidence, but no proof"
+_NO_TRIPS = "but not every one has come back from the prior: good evidence, but no proof"
 _Part = tuple[Level, str]
 
 

@@ -5,28 +5,44 @@ from typing import Any
 from numpyro_rankings.report.group_path import GroupChoice, choose_number
 from numpyro_rankings.words import plural
 
+_ENDED = {"number": "as many as were asked for", "time": "for which there was time"}
+
 
 def path_in_words(path: Any) -> str:
     """Say which number of groups lasts, and at which resolution it is described."""
     choice, total = choose_number(path), float(path["effective_size"][-1])
-    return " ".join(filter(None, [_number(choice, total), _resolution(choice, total)]))
+    parts = _number(choice, total, path), _tried(path), _resolution(choice, total)
+    return " ".join(filter(None, parts))
 
 
-def _number(choice: GroupChoice, total: float) -> str:
+def _amount(x: float) -> str:
+    return f"{x:,.0f}" if x >= 10 else f"{x:.2g}"
+
+
+def _number(choice: GroupChoice, total: float, path: Any) -> str:
     groups, stretch = plural(choice.num_groups, "group"), choice.stretch
+    if path.sizes["num_components"] == 1:
+        return "One group is shown; no other number was tried."
     if stretch is None:
         return (
             "No number of groups stands out: none above 1 is more probable than not over a range "
-            f"of a factor of 2. The one that comes nearest is shown, {groups}."
+            f"of a factor of 2. Shown are {groups}, which come nearest."
         )
     if stretch.num_groups == 1:
         return "One group lasts: no other number is ever more probable than not."
-    last = f"to all {total:,.0f}" if stretch.last >= total else f"to {stretch.last:,.0f}"
     return (
-        f"{groups} last longest: they are more probable than not from as if there were "
-        f"{stretch.first:,.0f} rankings, and the model were right, {last} (a factor of "
-        f"{stretch.factor:.1f})."
+        f"{groups} last longest: if the model were right, they would be more probable than not "
+        f"with {_amount(stretch.first)} to {_amount(stretch.last)} rankings "
+        f"(a factor of {stretch.factor:.1f})."
     )
+
+
+def _tried(path: Any) -> str:
+    """Say where larger numbers might have been needed."""
+    ended, most = path.attrs["ended"], path.sizes["num_components"]
+    if ended not in _ENDED or most == 1:
+        return ""
+    return f"Tried were 1 to {plural(most, 'component')}, {_ENDED[ended]}."
 
 
 def _resolution(choice: GroupChoice, total: float) -> str:
@@ -35,6 +51,7 @@ def _resolution(choice: GroupChoice, total: float) -> str:
     if choice.effective_size is None:
         return others
     return (
-        f"{others} With all {total:,.0f} rankings independent runs are in different places; up to "
-        f"as many as {choice.effective_size:,.0f} they agree, and what so many would tell is shown."
+        f"{others} With all {_amount(total)} rankings independent runs are in different places. They "
+        f"agree up to as many as {_amount(choice.effective_size)}, and what so many would tell is "
+        "shown."
     ).strip()

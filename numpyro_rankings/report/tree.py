@@ -78,19 +78,18 @@ def tree_of(
     chosen: int,
     names: Sequence[str],
     total: int,
-    places: Sequence[int] | None = None,
 ) -> Tree:
     """Lay out levels: a column each, with a bar for each group.
 
     :param chosen: the number of the level that the page is about.
-    :param names: of its groups, and **places**, by which they have their colors.
+    :param names: of its groups.
     """
     nodes: list[Node] = []
     bottom = _TOP
     columns = np.linspace(0, _WIDTH, len(levels), endpoint=False).tolist()
     scale = _FLOW / total
     letters = int((_WIDTH / len(levels) - _LABEL) / _LETTER)
-    colors = _colors(levels, chosen, range(chosen) if places is None else places)
+    colors = _colors(levels, chosen)
     for x, level, its_colors in zip(columns, levels, colors, strict=True):
         # the groups of other levels have no numbers, for another "bloc 2" would seem the same
         its_names = names if level.number == chosen else [""] * level.number
@@ -127,13 +126,13 @@ def _bands(levels: Sequence[Level], nodes: Sequence[Node], chosen: int, total: i
     return bands
 
 
-def _colors(levels: Sequence[Level], chosen: int, places: Sequence[int]) -> list[list[str]]:
+def _colors(levels: Sequence[Level], chosen: int) -> list[list[str]]:
     """Return the color of each group: that of the one in the chosen level that it goes with.
 
     Each of fewer groups goes with another one, and each of more groups with that it comes from.
     """
     here = next(k for k, level in enumerate(levels) if level.number == chosen)
-    which = {here: np.asarray(places)}
+    which = {here: np.arange(chosen)}
     for k in range(here - 1, -1, -1):  # each of fewer groups has another match
         fewer, more = linear_sum_assignment(levels[k + 1].flow, maximize=True)
         which[k] = which[k + 1][more[np.argsort(fewer)]]

@@ -21,7 +21,7 @@ from numpyro_rankings.cli.program import make_parser
 from numpyro_rankings.cli.session import RunSession
 from numpyro_rankings.infer import TemperedMixture
 from numpyro_rankings.report import group_path as module
-from numpyro_rankings.report.group_path import choose_number
+from numpyro_rankings.report.group_path import TooLittleTimeError, choose_number
 
 
 def model_of(options):
@@ -59,9 +59,9 @@ def test_auto_is_on_ladders():
         assert (model.components, model.sampler) == (AUTO, "tempered")
         # neither those of a chain: α is that of the ladder, and 8 numbers are tried
         assert model.alpha is None and model.max_clusters is None
-    assert model_of("--components auto --max-clusters 3 --alpha 2").max_clusters == 3
+    assert model_of("--components auto --max-clusters 3").max_clusters == 3
     assert model_of("--components 2").sampler == "slice"
-    assert model_of("--model plackett-luce").sampler == "gibbs"
+    assert model_of("--model plackett-luce").sampler is None
 
 
 def test_the_number_that_is_asked_for_has_no_path():
@@ -161,17 +161,44 @@ def test_a_run_that_fails_before_its_first_sweep_keeps_the_path_of_the_other(the
     assert sorted(os.listdir()) == ["out", "small.soi"]
 
 
-def test_a_path_that_was_lost_is_found_and_kept_again(there, monkeypatch):
-    """As of a run that was killed after its first sweep was stored."""
-    path = xr.load_dataset("out.run/path.nc", engine="h5netcdf")
+def test_a_run_without_a_path_is_resumed_by_its_number(there, monkeypatch, capsys):
+    """As one that was begun so, or was killed when its first sweep was stored."""
     os.remove("out.run/path.nc")
-    monkeypatch.setattr(module, "group_path", lambda *_, **__: path)
-    with monkeypatch.context() as patch:
-        interrupting_after(1, patch)
-        assert run(*AUTO_FIT, *SHORT, "--resume", "out") == 130
     monkeypatch.setattr(module, "group_path", raising)
-    assert run(*AUTO_FIT, *SHORT, "--resume", "out") == 0
+    assert run(*AUTO_FIT, *SHORT, "--resume", "out") == 2
+    assert "was not begun with --components auto" in capsys.readouterr().err
+    number = ["--components", components_of(), "--sampler", "tempered"]
+    assert run("fit", "small.soi", *number, *SHORT, "--resume", "out", "--no-progress") == 0
     assert sorted(os.listdir()) == ["out", "small.soi"]
+
+
+def test_a_run_on_ladders_that_ends_by_itself_is_resumed(folder, monkeypatch, one_program):
+    """Its warm-up is that of the ladder, and no length that was asked for."""
+    without_page(monkeypatch)
+    (folder / "small.soi").write_text(SOI)
+    command = ["fit", "small.soi", "--components", "2", "--sampler", "tempered", "--chains", "2"]
+    command += ["--no-progress"]
+    with monkeypatch.context() as patch:
+        interrupting_after(8, patch)
+        assert run(*command, "--out", "out") == 130
+    assert run(*command, "--resume", "out", "--rhat", "9", "--ess", "10") == 0
+    assert sorted(os.listdir()) == ["out", "small.soi"]
+
+
+def test_what_is_refused_is_refused_before_the_path(folder, monkeypatch, capsys):
+    (folder / "small.soi").write_text(SOI)
+    monkeypatch.setattr(module, "group_path", raising)
+    assert run(*AUTO_FIT, "--ess", "1e6") == 2
+    assert "--ess must be at most" in capsys.readouterr().err
+    assert run(*AUTO_FIT, "--alpha", "2") == 2
+    assert "--alpha goes with a number of --components" in capsys.readouterr().err
+
+    def too_late(*_, **__):
+        raise TooLittleTimeError
+
+    monkeypatch.setattr(module, "group_path", too_late)
+    assert run(*AUTO_FIT, "--minutes", "0.5") == 2
+    assert "half of 0.5 minutes do not suffice for one component" in capsys.readouterr().err
 
 
 def test_one_group_has_no_blocs(capsys):

@@ -95,7 +95,9 @@ def table_of(**differences):
         names[k]: {"elpd_diff": x, "se_diff": 5.0 * (x < 0), "bad_k": 0.0, "rhat": 1.0}
         for k, x in sorted(differences.items(), key=lambda item: -item[1])
     }
-    return pd.DataFrame.from_dict(rows, orient="index").assign(log_evidence=np.nan)
+    return pd.DataFrame.from_dict(rows, orient="index").assign(
+        log_evidence=np.nan, se_evidence=np.nan
+    )
 
 
 SAYS = {
@@ -169,11 +171,14 @@ def test_the_evidence_beside_the_predictions():
 
 def test_what_is_said_of_evidence():
     table = table_of(m2=0, m1=-2, p2=-3)
-    table["log_evidence"] = [-100.0, -104.0, -102.0]
+    table["log_evidence"], table["se_evidence"] = [-100.0, -104.0, -102.0], 0.1
     words = " ".join(_sentences(table, KERNELS, "Mallows (1 group)"))
     said = "Mallows (2 groups) has the largest evidence; not much less: Plackett–Luce (2 groups)."
     assert said in words
-    table["log_evidence"] = [-100.0, -104.0, np.nan]
+    table["se_evidence"] = [2.0, 2.0, 2.0]  # 4 nats may be chance
+    assert "not much less: " in (words := " ".join(_sentences(table, KERNELS, "Mallows (1 group)")))
+    assert "Mallows (1 group), Plackett–Luce (2 groups)." in words
+    table["se_evidence"], table["log_evidence"] = 0.1, [-100.0, -104.0, np.nan]
     words = " ".join(_sentences(table, KERNELS, "Mallows (1 group)"))
     assert "Mallows (2 groups) has the largest evidence." in words
 

@@ -21,7 +21,7 @@ from numpyro_rankings.report.path_in_words import path_in_words
 SIZES = np.geomspace(2, 1024, 10)
 
 
-def path_of(numbers, probability=0.9, num_groups=None, agreed_size=None):
+def path_of(numbers, probability=0.9, num_groups=None, agreed_size=None, ended="enough"):
     """A path on which one number after the other is the most probable; 0 stands for none.
 
     :param num_groups: of each number of components those with a common order, by default all.
@@ -42,6 +42,7 @@ def path_of(numbers, probability=0.9, num_groups=None, agreed_size=None):
             "agreed_size": ("num_components", agreed),
         },
         {"effective_size": SIZES[: len(numbers)], "num_components": components},
+        {"ended": ended},
     )
 
 
@@ -90,7 +91,7 @@ def test_a_path_has_numbers_of_groups_at_effective_sizes():
     )
     assert seen == path["num_components"].values.tolist() == [1, 2]
     assert path["effective_size"].values.tolist() == [1, 4, 17]
-    assert path["round_trips"].shape == (2,)
+    assert path["round_trips"].shape == (2,) and path.attrs["ended"] == "number"
     assert np.all(path["standard_error"] > 0)
     np.testing.assert_allclose(path["probability"].sum("num_components"), 1)
     odds = np.exp(path["log_evidence"][:, 1] - path["log_evidence"][:, 0])
@@ -183,8 +184,9 @@ def test_a_component_without_order_makes_no_further_group():
         # the ladders of the number that is chosen count, and no others
         ([1, 1, 2, 2, 2, 2, 3, 3, 3, 4], [1024, 300.0, 5.0, 5.0], (2, 2, 300.0)),
         ([1, 1, 2, 2, 2, 2, 3, 3, 3, 4], [5.0, 1024, 5.0, 5.0], (2, 2, None)),
-        # there is no effective size of 0, that of the first rung
-        ([1, 1, 2, 2, 2, 2, 3, 3, 3, 4], [1024, 0.0, 5.0, 5.0], (2, 2, 2.0)),
+        # where they agree, one group is the most probable
+        ([1, 1, 2, 2, 2, 2, 3, 3, 3, 4], [1024, 5.0, 5.0, 5.0], (2, 2, None)),
+        ([1, 1, 2, 2, 2, 2, 3, 3, 3, 4], [1024, 0.0, 5.0, 5.0], (2, 2, None)),
         ([1] * 10, None, (1, 1, None)),
     ],
 )
@@ -215,10 +217,25 @@ def test_a_number_is_reported_where_none_stands_out(numbers, expected):
         (path_of([1] * 10), ["One group lasts: no other number is ever more probable than not."]),
         (
             path_of([1, 1, 1, 2, 2, 2, 2, 3, 4, 5]),
-            ["2 groups last longest", "as if there were 11 rankings", "to 181 (a factor of 16.0)"],
+            ["2 groups last longest", "with 11 to 181 rankings (a factor of 16.0)"],
         ),
-        (path_of([1, 1, 1, 1, 1, 1, 2, 2, 2, 2]), ["to all 1,024 (a factor of 11.3)."]),
-        (path_of([1] * 9 + [2]), ["No number of groups stands out", "is shown, 2 groups."]),
+        (path_of([1, 1, 1, 1, 1, 1, 2, 2, 2, 2]), ["to 1,024 rankings (a factor of 11.3)."]),
+        (
+            path_of([1] * 9 + [2]),
+            ["No number of groups stands out", "Shown are 2 groups, which come nearest."],
+        ),
+        (
+            path_of([1] * 10, ended="number"),
+            ["Tried were 1 to 2 components, as many as were asked"],
+        ),
+        (
+            path_of([1] * 5 + [3] * 5, ended="time"),
+            ["1 to 3 components, for which there was time."],
+        ),
+        (
+            path_of([2] * 10, ended="time").isel(num_components=[0]),
+            ["One group is shown; no other number was tried."],
+        ),
         (
             path_of([1] * 5 + [3] * 5, num_groups=[1, 2, 2]),
             ["2 groups last longest", "The other judges follow none of these"],
@@ -235,6 +252,9 @@ def test_the_choice_in_words(path, fragments):
         assert fragment in text
     assert ("common order" in text) == ("The other judges" in "".join(fragments))
     assert ("independent runs" in text) == ("independent runs" in "".join(fragments))
+    assert ("Tried" in text) == (
+        path.attrs["ended"] != "enough" and path.sizes["num_components"] > 1
+    )
     assert "  " not in text and text == text.strip()
 
 

@@ -14,7 +14,7 @@ from numpyro_rankings.posterior.diagnostics import Verdict
 from numpyro_rankings.posterior.partitions import canonical_labels
 from numpyro_rankings.report import findings_of, tree
 from numpyro_rankings.report.answers import NO_ORDER_IN_WORDS, wants
-from numpyro_rankings.report.judgements import NO_ORDER
+from numpyro_rankings.report.judgements import least_agreement
 from numpyro_rankings.report.next_steps import next_steps
 from numpyro_rankings.report.overall import overall
 from numpyro_rankings.report.path import path_shown
@@ -38,6 +38,7 @@ def path_of(labels):
             "labels": (("num_components", "ranking"), np.array(labels, np.uint8)),
         },
         {"effective_size": SIZES, "num_components": components},
+        {"ended": "enough"},
     )
 
 
@@ -145,16 +146,17 @@ def test_a_group_without_order_is_not_counted(fitted, tmp_path):
     rankings, found = fitted
     table = found.table.assign(note="", r_hat=1.001, ess_bulk=1000, ess_tail=1000)
     found = found._replace(table=table, verdict=Verdict("good", "The chains agree.", []))
-    profiles = [*found.profiles[:2], found.profiles[2]._replace(agreement=NO_ORDER - 0.001)]
+    limit = least_agreement(found.profiles[2].mean_size)
+    profiles = [*found.profiles[:2], found.profiles[2]._replace(agreement=limit - 0.001)]
     good = found._replace(profiles=profiles)
     assert wants(good)[2] == NO_ORDER_IN_WORDS and NO_ORDER_IN_WORDS not in wants(good)[:2]
-    at_limit = good._replace(profiles=[*profiles[:2], profiles[2]._replace(agreement=NO_ORDER)])
+    at_limit = good._replace(profiles=[*profiles[:2], profiles[2]._replace(agreement=limit)])
     assert NO_ORDER_IN_WORDS not in wants(at_limit)
     texts = said(good)
     sizes = [p.mean_size / 200 for p in profiles]
     assert f"Report 2 groups: they have {sum(sizes[:2]):.1%} of the rankings." in texts
     assert f"{sizes[2]:.1%} follow none of these." in texts
-    assert "Report the 2 groups that hold." in [step.text for step in next_steps(good)]
+    assert "Report the 2 groups with a common order." in [step.text for step in next_steps(good)]
     assert NO_ORDER_IN_WORDS in page_of(rankings, good, tmp_path)
     whole = said(found)
     assert "Report 3 groups" in whole and "follow none" not in whole
