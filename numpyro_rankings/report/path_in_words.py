@@ -50,8 +50,8 @@ def _resolution(choice: GroupChoice, total: float) -> str:
     others = "" if not more else "The other judges follow none of these: they have no common order."
     if choice.effective_size is None:
         return others
+    size = _amount(choice.effective_size)
     return (
-        f"{others} With all {_amount(total)} rankings independent runs are in different places. They "
-        f"agree up to as many as {_amount(choice.effective_size)}, and what so many would tell is "
-        "shown."
+        f"{others} With all {_amount(total)} rankings independent runs are in different places. "
+        f"They agree up to as many as {size}, and what so many would tell is shown."
     ).strip()
