@@ -141,6 +141,12 @@ def said(findings):
     return " ".join([judged.headline, *judged.reasons])
 
 
+def test_the_least_agreement_depends_on_the_size():
+    np.testing.assert_allclose(
+        least_agreement([1, 100, 150, 300, 5000]), [0.03, 0.03, 0.02, 0.01, 0.01]
+    )
+
+
 def test_a_group_without_order_is_not_counted(fitted, tmp_path):
     """It is said so in the words of the page, instead of an order that means nothing."""
     rankings, found = fitted
