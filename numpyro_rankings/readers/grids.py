@@ -420,6 +420,8 @@ def _text(cell: Any) -> str:
     """Return a cell as text; whole numbers without a point."""
     if isinstance(cell, str):
         return cell
+    if getattr(cell, "ndim", 0):  # a list of a Parquet file
+        cell = cell.tolist()
     if is_missing(cell):
         return ""
     if isinstance(cell, float) and cell.is_integer():
@@ -470,6 +472,8 @@ def _of_width(
                 if is_top and len(row) == width + 1:
                     remark = "; if the names of the judges come first, as in tables of R, write a "
                     remark += "name for them in front of the first row"
+                if any(text.lstrip().startswith("[") for text in row):
+                    remark += "; put a list in brackets into quotes"
                 raise RankingsError(
                     f"{place.format(number)}: has {plural(len(row), 'cell')}, expected {width}, "
                     f"one for each column named in the first row{remark}"

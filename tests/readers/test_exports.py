@@ -808,10 +808,25 @@ BAD = {
         LIST,
         ["bad.csv:2", "'A:1' seems to be an item and its rank", "--items"],
     ),
-    "a list of R": (
-        'id,list\na,"c(""A"", ""B"")"\n',
+    "half a list": (
+        'id,list\na,"[A (hot), B"\n',
         LIST,
         ["bad.csv:2", "has a bracket without its other half"],
+    ),
+    "a list in brackets with an unknown item": (
+        'id,list\na,"[A, B]"\n',
+        {**LIST, "items": ["A", "C"]},
+        ["bad.csv:2", "there is no item 'B'", "expected A, C"],
+    ),
+    "a list in brackets without quotes": (
+        "id,list\na,[A, B]\n",
+        LIST,
+        ["bad.csv:2", "3 cells, expected 2", "put a list in brackets into quotes"],
+    ),
+    "a list as NumPy writes it": (
+        "id,list\na,['A' 'B']\n",
+        LIST,
+        ["bad.csv:2", "what separates the items", "--separator"],
     ),
     "a second code for no rank": (
         "A,B\n1,-99\nN/A,1\n",

@@ -32,6 +32,9 @@ _MARKS = ("->", ";", ">", "|", "\n", ",", "→", "≻")
 _NUMBER_OF_ITEM = re.compile(r"(?:^|(?<=\s))[(#]?(\d{1,3})[.)]\s+(?=\S)")
 _WITH_RANK = re.compile(r".*\S\s*[:=]\s*\d{1,3}", re.DOTALL)
 _NUMBERED = re.compile(r"[(#]?(\d{1,3})\s*[.):](?!\d)\s*(.+)", re.DOTALL)  # not 1.5
+_SIDE_BY_SIDE = re.compile(r"[\"']\s+[\"']")
+# around a whole list, as in [Ann, Bob], {Ann, Bob} and c(Ann, Bob)
+_AROUND = re.compile(r"(?:\[([^\[\]]*)\]|\{([^{}]*)\}|c?\(([^()]*)\))", re.DOTALL)
 
 
 class Cell(Orders):
@@ -83,7 +86,7 @@ def _places_of_cells(
     texts = [text for text in column.values if text]
     if not texts:
         return [column], []
-    split, notes = _way_to_split(grid, column, texts, spec)
+    split, notes = _way_without_brackets(grid, column, texts, spec)
     known = None if spec.items is None else set(spec.items)
     words = {text_key(word) for word in spec.missing}
     index: dict[str, int] = {"": 0}
@@ -112,6 +115,33 @@ def _places_of_cells(
     ], notes
 
 
+def _way_without_brackets(
+    grid: Grid, column: Column, texts: Sequence[str], spec: QuestionSpec
+) -> tuple[_Split, list[str]]:
+    """Return how cells are split; if all have brackets around the list, these are taken off."""
+    inside = {text: x for text in texts if (x := _without_brackets(text)) is not None}
+    if len(inside) < len(texts) or all(_list_in(text) is not None for text in texts):
+        return _way_to_split(grid, column, texts, spec)
+    bare = column.with_texts(lambda text: inside.get(text, text))
+    lists = [text for text in bare.values if text]
+    split, notes = _way_to_split(grid, bare, lists, spec)
+    listed = [x for text in lists for x in split(text) if x]
+    has_quotes = all(len(x) > 2 and x[0] == x[-1] and x[0] in "\"'" for x in listed)
+
+    def parts(text: str) -> list[str]:
+        names = split(inside.get(text, text))
+        return [x[1:-1].strip() if has_quotes else x for x in names]
+
+    about = f"column {column.name!r}: the brackets around the lists were taken off"
+    return parts, [about, *notes]
+
+
+def _without_brackets(text: str) -> str | None:
+    """Return what is in the brackets around a whole cell, or None if there are none."""
+    match = _AROUND.fullmatch(text)
+    return None if match is None else next(x for x in match.groups() if x is not None).strip()
+
+
 def _way_to_split(
     grid: Grid, column: Column, texts: Sequence[str], spec: QuestionSpec
 ) -> tuple[_Split, list[str]]:
@@ -123,7 +153,8 @@ def _way_to_split(
     if all(_NUMBERED.fullmatch(x) for text in texts for x in split(text) if x):
         notes.append("the numbers of the items in the cells were taken off")
         return _without_numbers(grid, column, split), notes
-    _refuse_parts(grid, column, texts, split)
+    if spec.items is None:  # else the names that are unknown are told
+        _refuse_parts(grid, column, texts, split)
     return split, notes
 
 
@@ -182,7 +213,9 @@ def _list_in(text: str) -> list[str] | None:
     """Return the list in a cell such as ``["A","B"]`` or ``['A', 2]``, of JSON or of Python."""
     if not text.startswith("["):
         return None
-    for read in (json.loads, ast.literal_eval):
+    # Python joins texts without a comma between them, which NumPy writes so
+    is_python = _SIDE_BY_SIDE.search(text) is None
+    for read in (json.loads, ast.literal_eval)[: 1 + is_python]:
         with contextlib.suppress(ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             value = read(text)
             if isinstance(value, list) and all(type(x) in (str, int) for x in value):
