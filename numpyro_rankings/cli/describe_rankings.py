@@ -16,7 +16,7 @@ from numpyro_rankings.rankings.counts import item_counts, ranks_of_items
 from numpyro_rankings.readers import BallotCounts, Survey
 from numpyro_rankings.readers.layouts import LAYOUTS
 from numpyro_rankings.readers.unsupported import TiedOrders
-from numpyro_rankings.words import plural, shorten
+from numpyro_rankings.words import plural, shorten, span
 
 ITEMS_SHOWN, _PAIRS_SHOWN = 40, 12
 NAME_WIDTH, _VALUES_SHOWN = 24, 8
@@ -95,7 +95,7 @@ def numbers_and_lengths(
         yield _ballots(ballots)
     if rankings.choice_sets is not None:
         offered = np.asarray(rankings.choice_sets).sum(1)
-        yield f"judges chose among {offered.min()} to {offered.max()} items each"
+        yield f"judges chose among {span(offered.min(), offered.max())} items each"
     complete = counts[lengths == n].sum()
     yield f"{complete:,} rank all items ({complete / total:.0%})"
     shown = [f"{length}: {counts[lengths == length].sum():,}" for length in np.unique(lengths)]
@@ -193,7 +193,7 @@ def _column(name: str, values: list[str]) -> Iterator[str]:
     if numbers is not None:
         low, middle, high = np.quantile(np.repeat(numbers, list(counted.values())), (0, 0.5, 1))
         tail = f", {missing:,} without" if missing else ""
-        yield f"{name}: {low:g} to {high:g}, median {middle:g}{tail}"
+        yield f"{name}: {span(low, high)}, median {middle:g}{tail}"
         return
     shown = ", ".join(f"{text} {count:,}" for text, count in most_frequent(values, _VALUES_SHOWN))
     yield f"{name}: {shown}"

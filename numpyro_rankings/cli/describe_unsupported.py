@@ -17,7 +17,7 @@ from numpyro_rankings.cli.describe_rankings import (
 )
 from numpyro_rankings.readers.preflib import ends_in_tie
 from numpyro_rankings.readers.unsupported import Categories, MatchingGraph, TiedOrders, Unsupported
-from numpyro_rankings.words import plural, shorten
+from numpyro_rankings.words import plural, shorten, span
 
 _SIZES_SHOWN, _CATEGORIES_SHOWN, _CATEGORY_NAME = 20, 6, 12
 
@@ -199,7 +199,7 @@ def _graph(file: MatchingGraph) -> Iterator[str]:
     if len(edges):
         values, number = np.unique(weights, return_counts=True)
         low, middle, high = np.quantile(weights, (0, 0.5, 1))
-        yield f"weights: {low:g} to {high:g}, median {middle:g}"
+        yield f"weights: {span(low, high)}, median {middle:g}"
         if len(values) <= _SIZES_SHOWN:
             yield "weight: number of edges"
             yield "  " + ", ".join(

@@ -37,6 +37,8 @@ _ERRORS = {"#DIV/0!", "#REF!", "#VALUE!", "#NAME?", "#NUM!", "#NULL!"}  # of spr
 # not "1,000", which may be a thousand
 _WHOLE = re.compile(r"[+-]?\d{1,15}(?:[.,]0{0,2})?")
 _LINES_OF_HEAD, _LABELS_SHOWN = 20, 3
+_MOST_TITLES = 3  # lines above the names of the columns
+_NO_MARK = "\x1f"  # between columns where there is one only: no text has it
 _ROWS_AT_ONCE = 2**8  # more would not stay in the cache of the processor
 _IN_BRACKETS = r"[^\s,;()\[\]\"]+\[\d{1,3}\]"  # a name and its rank, as "C04[1]"
 _SEPARATOR_LINE = re.compile(r"sep=([,;\t])", re.IGNORECASE)
@@ -137,10 +139,13 @@ def column_of_texts(name: str, texts: Iterable[str]) -> Column:
     return Column(name, list(index), np.array(codes, np.int32))
 
 
-def read_grid(source: Any, names: Sequence[str] = (), encoding: str | None = None) -> Grid:
+def read_grid(
+    source: Any, names: Sequence[str] = (), encoding: str | None = None, layout: str | None = None
+) -> Grid:
     """Read a table whose first row names the columns; :func:`check_cells` checks the names.
 
-    Texts in ``names`` are names and not blanks, such as an item "NA".
+    Texts in ``names`` are names and not blanks, such as an item "NA". A text file whose ``layout``
+    is ``"cell"`` may have one column, in which commas separate no columns.
     """
     if hasattr(source, "columns") and hasattr(source, "iloc"):
         if encoding is not None:
@@ -148,7 +153,7 @@ def read_grid(source: Any, names: Sequence[str] = (), encoding: str | None = Non
         return _grid_of_frame("the table", source, names, "row {}")
     name, suffix = os.fspath(source), Path(source).suffix.lower()
     if suffix in TEXT_SUFFIXES:
-        return _read_text(name, names, encoding)
+        return _read_text(name, names, encoding, layout)
     if encoding is not None:
         raise RankingsError(
             f"{name}: encoding is that of a text file, and {suffix} files say theirs"
@@ -249,15 +254,17 @@ def whole_number(text: str) -> int | None:
 # ---------------------------------------------------------------------------------------------
 
 
-def _read_text(name: str, names: Sequence[str], encoding: str | None) -> Grid:
+def _read_text(name: str, names: Sequence[str], encoding: str | None, layout: str | None) -> Grid:
     text = read_text(name, encoding, hint=True)
     first, line = next((k, line) for k, line in enumerate(text.lines()) if line.strip())
     try:
         if said := _SEPARATOR_LINE.fullmatch(line.strip()):
-            mark, first = said[1], first + 1
+            form = _Form(said[1], first + 1)
         else:
-            mark = _separator(text, first)
-        return _grid(name, place_of(name, ":{}"), _rows_of_text(text, mark, first), names)
+            form = _form_of(text, first, layout)
+        rows = _rows_of_text(text, form.mark, form.first)
+        grid = _grid(name, place_of(name, ":{}"), rows, names)
+        return grid._replace(notes=(*form.notes, *grid.notes))
     except RankingsError:
         head = itertools.islice(enumerate(text.lines(), 1), _LINES_OF_HEAD)
         lists = {k: names for k, x in head if (names := re.findall(_IN_BRACKETS, x))}
@@ -268,6 +275,10 @@ def _read_text(name: str, names: Sequence[str], encoding: str | None) -> Grid:
 
 def _rows_of_text(text: TextFile, mark: str, first: int) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of the line, and the cells, of each row."""
+    if mark == " ":  # one or more of them
+        for number, line in enumerate(text.lines(first), first + 1):
+            yield from ((number, x) for x in csv.reader([" ".join(line.split())], delimiter=mark))
+        return
     if b'"' not in text.content:  # in half the time
         for number, line in enumerate(text.lines(first), first + 1):
             yield number, line.rstrip("\n").split(mark)
@@ -289,25 +300,87 @@ def place_of(name: str, form: str) -> str:
     return name.replace("{", "{{").replace("}", "}}") + form
 
 
-def _separator(text: TextFile, first: int) -> str:
-    """Return what separates the columns: the only one of comma, semicolon and tab in the header."""
-    marks, header = [], next(text.lines(first)).rstrip("\n")
+class _Form(NamedTuple):
+    """How the lines of a text file are a table."""
+
+    mark: str  # what separates the columns
+    first: int  # the index of the line with their names
+    notes: tuple[str, ...] = ()
+
+
+def _form_of(text: TextFile, first: int, layout: str | None) -> _Form:
+    """Return the form of a table: the only one of comma, semicolon and tab in its header."""
+    marks = []
     for mark in "\t;,":
         with contextlib.suppress(csv.Error):
             if len(next(csv.reader(text.lines(first), delimiter=mark, strict=True))) > 1:
                 marks.append(mark)
-    where = f"{text.name}:{first + 1}"
     if not marks:
-        raise RankingsError(
-            f"{where}: expected the names of the columns, separated by commas, semicolons or tabs, "
-            f"got {header[:40]!r}; remove what is above them, such as a title"
-        )
+        return _form_without_marks(text, first, layout)
     if len(marks) > 1 and marks[0] != "\t":
         raise RankingsError(
-            f"{where}: the names of the columns contain commas and semicolons; put names that "
-            "contain them into quotes"
+            f"{text.name}:{first + 1}: the names of the columns contain commas and semicolons; put "
+            "names that contain them into quotes"
         )
-    return marks[0]
+    return _Form(marks[0], first)
+
+
+def _form_without_marks(text: TextFile, first: int, layout: str | None) -> _Form:
+    """Return the form of a table whose first line is one name, a title, or has blanks."""
+    if layout == "cell":
+        return _Form(_NO_MARK, first)
+    tables = {}
+    for mark in "\t;,":
+        with contextlib.suppress(RankingsError):
+            rows = _rows_of_text(text, mark, first)
+            tables[mark] = [(k, row) for k, row in rows if any(map(str.strip, row))]
+    wide = {m: rows for m, rows in tables.items() if any(len(row) > 1 for _, row in rows)}
+    found = [x for mark, rows in wide.items() if (x := _below_title(mark, rows)) is not None]
+    if len(found) == 1:
+        return found[0]
+    if not wide and _has_blanks_between_columns(text, first):
+        return _Form(" ", first, ("the columns are separated by blanks",))
+    if not wide and layout is None:
+        return _Form(_NO_MARK, first)
+    header = next(text.lines(first)).rstrip("\n")
+    raise RankingsError(
+        f"{text.name}:{first + 1}: expected the names of the columns, separated by commas, "
+        f"semicolons or tabs, got {header[:40]!r}; remove what is above them, such as a title, or "
+        f"add {option('layout', 'cell')} if it names a single column of lists"
+    )
+
+
+def _below_title(mark: str, rows: Sequence[tuple[int, list[str]]]) -> _Form | None:
+    """Return the form of a table below a title, or None if it may be a list below a name.
+
+    Its rows have as many cells as its first one, whose texts are names: they do not come again.
+    """
+    start = next(k for k, (_, row) in enumerate(rows) if len(row) > 1)
+    (number, names), below = rows[start], rows[start + 1 :]
+    texts = {text.strip() for _, row in below for text in row} - {""}
+    is_table = bool(below) and all(len(row) == len(names) for _, row in below)
+    if start > _MOST_TITLES or not is_table or not texts.isdisjoint(map(str.strip, names)):
+        return None
+    titles = ", ".join(repr(row[0].strip()[:40]) for _, row in rows[:start])
+    return _Form(mark, number - 1, (f"left out above the names of the columns: {titles}",))
+
+
+def _has_blanks_between_columns(text: TextFile, first: int) -> bool:
+    """Return whether blanks separate columns, and not the words of names in a single one.
+
+    Each row has as many texts as the first one, or one more, the name of the row. A column of
+    numbers, or a text that is in two columns, says that they are columns.
+    """
+    (_, names), *rows = (x for x in _rows_of_text(text, " ", first) if any(x[1]))
+    widths = {len(row) for _, row in rows}
+    if len(names) < 2 or widths not in ({len(names)}, {len(names) + 1}):
+        return False
+    columns = [set(column) for column in zip(*(row for _, row in rows), strict=True)]
+    has_numbers = any(all(whole_number(x) is not None for x in texts) for texts in columns)
+    is_shared = any(one & other for one, other in itertools.combinations(columns, 2))
+    has_lists = any(mark in line for line in text.lines(first) for mark in ">|=")
+    is_column = has_numbers or (is_shared and widths == {len(names)})
+    return is_column and not has_lists
 
 
 def _read_excel(name: str, names: Sequence[str]) -> Grid:
@@ -472,6 +545,8 @@ def _of_width(
                 if is_top and len(row) == width + 1:
                     remark = "; if the names of the judges come first, as in tables of R, write a "
                     remark += "name for them in front of the first row"
+                if is_top and len(row) > width:
+                    remark += "; if the first line is a title, remove it"
                 if any(text.lstrip().startswith("[") for text in row):
                     remark += "; put a list in brackets into quotes"
                 raise RankingsError(

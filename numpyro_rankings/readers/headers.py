@@ -49,7 +49,9 @@ _NO_ITEM = {"", "Response", "Open-Ended Response"}  # as SurveyMonkey writes bel
 # in which order Qualtrics showed the items, and what was typed into them
 _NO_ANSWER = re.compile(r".*(?:_DO(?:_\w+)?|_TEXT)")
 # where the common beginning of headers may end, and the common end begin
-_BEFORE_ITEM = re.compile(r"(?:\[|\(choice=|->|: *|\s[-–—|/>]\s*|\n+|\?\s+|\.\s+|___)$")
+_BEFORE_ITEM = re.compile(
+    r"(?:\[|\(choice=|->|=>|!!|::|//|\||[»›→]|: *|\s[-–—|/>]\s*|\n+|\?\s+|\.\s+|___)$"
+)
 _AFTER_ITEM = re.compile(r"^(?:\]|\)|: *\S|\s[-–—|/>]\s|\s*[\[(]|\n)")
 _TOTALS = re.compile(
     r"(?:grand |sub-?)?(?:totals?|sums?|averages?|means?|median|count|summe|gesamt|mittelwert|"

@@ -78,7 +78,8 @@ def read_layout(source: Any, layout: str | None = None, **options: Any) -> Surve
     given.check()
     spec = given.spec()
     source, notes = _with_index(source, spec.named)
-    table = fold_header(read_grid(source, spec.items or (), given.encoding), given.header_rows)
+    grid = read_grid(source, spec.items or (), given.encoding, layout)
+    table = fold_header(grid, given.header_rows)
     spec = with_names_of_columns(spec, table)
     picked, about_columns = choose(table, spec.patterns, spec.special)
     if layout is None:

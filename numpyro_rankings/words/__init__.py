@@ -32,6 +32,11 @@ def number(value: float, spec: str) -> str:
     return "–" if math.isnan(value) else format(value, spec)
 
 
+def span(low: float, high: float) -> str:
+    """Return ``3 to 5``, or ``3`` if both are the same."""
+    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
+
+
 def value(x: float) -> str:
     """Format a mean or a standard deviation: four digits, and whole numbers from 1,000 on."""
     return number(x, ",.0f" if abs(x) >= 999.5 else ".4g")

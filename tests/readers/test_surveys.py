@@ -327,7 +327,7 @@ BAD = {
     "blank rows": ("x,y\n,\n,\n", {}, ["no rows"]),
     "no name": ("x,,y\n1,2,3\n", {}, ["bad.csv:1", "column 2 has no name"]),
     "same name": ("x,y,x\n1,2,3\n", {}, ["bad.csv:1", "two columns have the name 'x'"]),
-    "a title": ("Drinks\n\nx,y\n1,2\n", {}, ["bad.csv:1", "remove what is above them"]),
+    "a title": ("Drinks\n\nx,y\n1,x\n", {}, ["bad.csv:1", "remove what is above them"]),
     "a remark": ("x,y,z\n1,2,3\nSource: me\n", {}, ["bad.csv:3", "1 cell, ", "if it is a remark"]),
     "not the numbers of the rows": (",x,y\n2,1,2\n1,2,1\n", {}, ["column 1 has no name"]),
     "short row": ("x,y,z\n1,2,3\n1,2\n", {}, ["bad.csv:3", "2 cells, expected 3"]),

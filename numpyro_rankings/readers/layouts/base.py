@@ -108,9 +108,12 @@ class Layout(ABC):
 
     def name_columns(self, question: Question) -> Question:
         """Give the columns the names of items, or put the places in order, and say so."""
-        if not question.is_export:
+        has_races = len(question.labels) > 1 and all("!!" in label for label in question.labels)
+        if not (question.is_export or has_races):
             return question
         spec, names = question.spec, question.names
+        if has_races:
+            _refuse_several_races(question)
         short = name_columns(question.labels, spec.patterns, spec.special)
         if len(set(short)) < len(short):  # such as a second row with units
             short = names
@@ -157,6 +160,17 @@ class Layout(ABC):
     def table(self, orderings: np.ndarray, items: tuple[str, ...]) -> Lines:
         """Write orderings (lists, T), padded with -1, or refuse to write this layout."""
         raise RankingsError(f"tables are not written in the layout {self.name}")
+
+
+def _refuse_several_races(question: Question) -> None:
+    """Refuse columns such as ``Race!!Ann`` of several races."""
+    races = list(dict.fromkeys(label.partition("!!")[0] for label in question.labels))
+    if len(races) > 1:
+        raise RankingsError(
+            f"{question.grid.header_place}: the columns are of {len(races)} races, such as "
+            f"{shorten(races[0], _LENGTH)!r} and {shorten(races[1], _LENGTH)!r}; pick those of one "
+            f"with {option('columns', f'{races[0]}*')}"
+        )
 
 
 class BallotLayout(Layout):

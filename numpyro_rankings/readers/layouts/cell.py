@@ -45,8 +45,9 @@ class Cell(Orders):
     takes_separator = True
 
     def sign(self, table: Table, picked: Sequence[int], spec: QuestionSpec) -> str:
-        """A single column was picked."""
-        return "one column" if spec.patterns and len(picked) == 1 else ""
+        """A single column was picked, or is there."""
+        is_single = spec.patterns or len(table.grid.columns) == 1
+        return "one column" if is_single and len(picked) == 1 else ""
 
     def check_question(self, grid: Grid, picked: Sequence[int], spec: QuestionSpec) -> None:
         """Refuse several columns."""

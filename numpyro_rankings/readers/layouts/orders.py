@@ -24,7 +24,7 @@ from numpyro_rankings.words import shorten
 from numpyro_rankings.words.options import option
 
 _LENGTH = 60  # letters of a name in a message
-_ORDINAL = re.compile(r"(?:rank|choice|place|pref(?:erence)?)?[ _]?(\d+)(?:st|nd|rd|th)?", re.I)
+_NO_PLACE = re.compile(r"\s*(?:#|no|nr|number|\d+\W*$)", re.IGNORECASE)  # may be items, as #1
 _WITH_NUMBER = re.compile(r"(\D*)(\d{1,4})(\D*)")
 _WORST = re.compile(r"\b(?:worst|least|last|bottom)\b", re.IGNORECASE)
 _BEST = re.compile(r"\b(?:best|most|first|top|favou?rite)\b", re.IGNORECASE)
@@ -114,10 +114,10 @@ class Orders(Layout):
 
 
 def _places_by_names(columns: Sequence[str]) -> list[str]:
-    """Return the columns that are places by their names, such as 1st and 2nd, the best first."""
-    numbers = {name: int(m[1]) for name in columns if (m := _ORDINAL.fullmatch(name))}
+    """Return the columns that are places by their names, such as 1st choice, the best first."""
     # a column "1" may also be an item or a judge, so that numbers alone do not suffice
-    named = {name: k for name, k in numbers.items() if not name.isdecimal()}
+    said = {x: rank for x in columns if (rank := rank_in_words(x)) and not _NO_PLACE.match(x)}
+    named = {name: rank for name, (rank, _) in said.items()}
     if len(named) < 2 or sorted(named.values()) != list(range(1, len(named) + 1)):
         return []
     return sorted(named, key=lambda name: named[name])
