@@ -6,6 +6,7 @@ which returns a :class:`PointsTable` or :class:`Documents`, and call it in ``rea
 """
 
 import csv
+import datetime
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from numpyro_rankings.cli.arguments import UserError, as_user_errors
+from numpyro_rankings.cli.arguments import UserError, as_user_errors, note
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.readers.text import read_lines as read_lines_of_text
 
@@ -32,6 +33,9 @@ _WITH_SIGNS = re.compile(
     r"[+-]?[$€£¥]?\s*[+-]?(\d{1,3}(,\d{3})+(\.\d*)?|\d+([.,]\d*)?|[.,]\d+)(e[+-]?\d+)?\s*[%‰°$€£¥]?",
     re.IGNORECASE,
 )
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_DATE_HINT = "; as times (--time), dates are written 2024-03-31, all of them with or without a zone"
+_ANY_DATE = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{1,4}\b")
 _DOCUMENT = re.compile(r"\d+(\s+\d+:\d+)*\s*")
 
 
@@ -106,11 +110,32 @@ def read_points_table(path: str, name_column: str | None, time_column: str | Non
         ]
 
     values = np.array([column(k) for k in used]).T
-    times = None if time_column is None else np.array(column(header.index(time_column)))
+    times = None
+    if time_column is not None:
+        k = header.index(time_column)
+        days = _days(f"{path}: column {time_column!r}", [row[k] for row in rows])
+        times = np.array(column(k)) if days is None else days
     names = None
     if name_column is not None:
         names = [row[header.index(name_column)] for row in rows]
     return PointsTable([header[k] for k in used], values, names, times, lines, name_column)
+
+
+def _days(where: str, texts: Sequence[str]) -> np.ndarray | None:
+    """Return dates such as 2024-03-31, or with a time of day, as days since the first, (N,).
+
+    None if one of them is no date, or if some have a time zone and others do not.
+    """
+    if not all(map(_DATE.match, texts)):
+        return None
+    try:
+        dates = [datetime.datetime.fromisoformat(text) for text in texts]
+        first = min(dates)
+        days = [(date - first) / datetime.timedelta(days=1) for date in dates]
+    except (ValueError, TypeError):
+        return None
+    note(f"{where}: dates are read as days since {first:%Y-%m-%d}, so that --decay is in days")
+    return np.array(days)
 
 
 def _header_and_rows(path: str) -> tuple[list[str], list[int], list[list[str]]]:
@@ -174,6 +199,7 @@ def _is_number(text: str) -> bool:
 def _number(where: str, text: str, hint: str = "") -> float:
     if not _is_number(text) or "_" in text:
         got = repr(text[:40]) if text else "nothing"
+        hint = _DATE_HINT if _ANY_DATE.match(text) else hint
         raise UserError(f"{where}: expected a number, got {got}{hint}")
     number = float(text)
     if abs(number) > _LARGEST:
@@ -225,9 +251,10 @@ def read_ldac(path: str, vocab: str | None, times: str | None) -> Documents:
         vocabulary = [f"word {k}" for k in range(most + 1)]
     when = None
     if times is not None:
-        when = np.array(
-            [_number(f"{times}:{k}", line.strip()) for k, line in enumerate(read_lines(times), 1)]
-        )
+        lines = [line.strip() for line in read_lines(times)]
+        when = _days(times, lines)
+        if when is None:
+            when = np.array([_number(f"{times}:{k}", line) for k, line in enumerate(lines, 1)])
         if len(when) != len(lists):
             raise UserError(
                 f"{times}: has {len(when)} numbers, but {path} has {len(lists)} documents"

@@ -40,7 +40,7 @@ def sequential_distances(
 
     Points at the same time are in the order of the array.
 
-    :param times: (N,).
+    :param times: (N,), numbers; or dates (``datetime64``), whose distances are in days.
     :param num_neighbors: number of points just before it to which each point may link. If None,
         each may link to all earlier points, and the result is an array (N, N) with inf for later
         points.
@@ -54,6 +54,8 @@ def sequential_distances(
     """
     refuse_masked("times", times)
     times = np.asarray(times)
+    if times.dtype.kind == "M":
+        times = (times - times[:1]) / np.timedelta64(1, "D")
     if times.ndim != 1 or times.dtype.kind not in "iuf" or not np.isfinite(times).all():
         raise ValueError("times must be finite numbers in an array (N,)")
     size, order = len(times), np.argsort(times, kind="stable")

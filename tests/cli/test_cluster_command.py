@@ -260,6 +260,34 @@ def test_time_goes_back_and_among_equals_up_the_file(small, sampled):
         assert found[i, j] == (times[i] - times[j] if is_before else np.inf)
 
 
+def test_dates_are_days(small, sampled, capsys):
+    texts = ["2024-02-28", "2024-03-01", "2024-02-29 12:00", "2023-02-28", "2024-03-01T06:00:00"]
+    texts += ["2024-02-28", "2024-03-02"]
+    (small / "times.txt").write_text("\n".join(texts) + "\n")
+    times = [365.0, 367.0, 366.5, 0.0, 367.25, 365.0, 368.0]
+    made = sampled(*TEXTS, "--time", "times.txt", "--decay", "logistic:2")
+    expected = sequential_distances(np.array(times))
+    np.testing.assert_array_equal(np.asarray(made.data[1]), expected)
+    assert "times.txt: dates are read as days since 2023-02-28" in capsys.readouterr().err
+    stamps = np.array(texts, dtype="datetime64[s]")
+    np.testing.assert_array_equal(sequential_distances(stamps), expected)
+    with pytest.raises(ValueError, match="finite"):
+        sequential_distances(np.array(["2024-01-01", "NaT"], dtype="datetime64[D]"))
+    rows = "\n".join(["a,b,day", *(f"{k},1,{text}" for k, text in enumerate(texts))])
+    (small / "table.csv").write_text(rows + "\n")
+    options = ["--family", "multinomial", "--time", "day", "--decay", "exponential:30"]
+    made = sampled("cluster", "table.csv", *options)
+    np.testing.assert_array_equal(np.asarray(made.data[1]), expected)
+
+
+@pytest.mark.parametrize("date", ["31.3.2024", "3/31/2024", "2024-13-01", "2024-03-31T10:00Z"])
+def test_other_dates_are_refused(small, capsys, date):
+    (small / "table.csv").write_text(f"a,b,day\n1,2,2024-03-30\n1,1,{date}\n")
+    options = ["--family", "multinomial", "--time", "day", "--decay", "exponential:30"]
+    assert run("cluster", "table.csv", *options) == 2
+    assert "dates are written 2024-03-31" in capsys.readouterr().err
+
+
 def _reached(sparse):
     neighbors, hops = (np.asarray(x) for x in sparse)
     return [
