@@ -114,8 +114,9 @@ class ClusterOptions:
     )
     time: str | None = option(
         "the column of a .csv file with the times of the points, numbers or dates such as "
-        "2024-03-31 (read as days), which is then not part of the data; for LDA-C, a file with one number per line. A point can link to earlier points "
-        "and, among those of the same time, to points above it in the file",
+        "2024-03-31 (read as days), which is then not part of the data; for LDA-C, a file with one "
+        "of them per line. A point can link to earlier points and, among those of the same time, "
+        "to points above it in the file",
         "COLUMN",
         exclusive=True,
     )

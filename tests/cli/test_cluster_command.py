@@ -266,13 +266,13 @@ def test_dates_are_days(small, sampled, capsys):
     (small / "times.txt").write_text("\n".join(texts) + "\n")
     times = [365.0, 367.0, 366.5, 0.0, 367.25, 365.0, 368.0]
     made = sampled(*TEXTS, "--time", "times.txt", "--decay", "logistic:2")
-    expected = sequential_distances(np.array(times))
+    expected = distances.sequential_distances(np.array(times))
     np.testing.assert_array_equal(np.asarray(made.data[1]), expected)
     assert "times.txt: dates are read as days since 2023-02-28" in capsys.readouterr().err
     stamps = np.array(texts, dtype="datetime64[s]")
-    np.testing.assert_array_equal(sequential_distances(stamps), expected)
+    np.testing.assert_array_equal(distances.sequential_distances(stamps), expected)
     with pytest.raises(ValueError, match="finite"):
-        sequential_distances(np.array(["2024-01-01", "NaT"], dtype="datetime64[D]"))
+        distances.sequential_distances(np.array(["2024-01-01", "NaT"], dtype="datetime64[D]"))
     rows = "\n".join(["a,b,day", *(f"{k},1,{text}" for k, text in enumerate(texts))])
     (small / "table.csv").write_text(rows + "\n")
     options = ["--family", "multinomial", "--time", "day", "--decay", "exponential:30"]
