@@ -18,6 +18,7 @@ from numpyro_rankings.cli.describe_rankings import (
 from numpyro_rankings.readers.preflib import ends_in_tie
 from numpyro_rankings.readers.unsupported import Categories, MatchingGraph, TiedOrders, Unsupported
 from numpyro_rankings.words import plural, shorten, span
+from numpyro_rankings.words.options import option
 
 _SIZES_SHOWN, _CATEGORIES_SHOWN, _CATEGORY_NAME = 20, 6, 12
 
@@ -45,13 +46,12 @@ def _tied_orders(file: TiedOrders) -> Iterator[str]:
     yield from what_to_check(_odd_orders(file))
     yield ""
     only_last = all(ends_in_tie(order, file.num_items) for order in file.orders if _sizes(order))
-    advice = "Without the orders that have ties, in a .soi file, it can be fitted"
-    if only_last:
-        advice = (
-            "As only last items are tied, it can be fitted as a .soi file of orders that leave "
-            "them out, and rank them below the others"
-        )
-    yield f"Which model: none yet, because of the ties; fit and compare refuse the file. {advice}"
+    which = ", which loses nothing, as only last items are tied" if only_last else ""
+    yield (
+        "Which model: none yet, because of the ties; fit and compare refuse the file without "
+        f"{option('overvote', 'stop')}, which ends a list before its first tie{which}; or "
+        f"{option('overvote', 'skip')}, which passes over ties"
+    )
 
 
 def _sizes(order: tuple[tuple[int, ...], ...]) -> list[int]:

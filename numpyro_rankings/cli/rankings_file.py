@@ -88,13 +88,15 @@ def read_unsupported_file(file: str | None, table: TableOptions) -> "Unsupported
     """Read a PrefLib file that no model can take yet; None for all other files."""
     from numpyro_rankings.rankings import RankingsError
     from numpyro_rankings.readers.formats import check_no_options
-    from numpyro_rankings.readers.unsupported import read_unsupported
+    from numpyro_rankings.readers.unsupported import TiedOrders, read_unsupported
 
     if file is None:
         return None
     check_file(file)
     with as_user_errors(RankingsError):
         unsupported = read_unsupported(file)
+        if isinstance(unsupported, TiedOrders) and table.overvote is not None:
+            return None  # it is read by a rule
         if unsupported is not None:
             check_no_options(file, "a PrefLib file", table.layout, table.given())
     return unsupported

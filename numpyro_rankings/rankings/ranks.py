@@ -13,6 +13,7 @@ from numpyro_rankings.rankings.names import (
     row_place,
     shown,
 )
+from numpyro_rankings.words import plural
 
 
 def as_floats(ranks: Any, columns: Sequence[Any] | None) -> np.ndarray:
@@ -105,11 +106,21 @@ def orderings_of_ranks(
     if wrong.any():
         row = int(np.argmax(wrong))
         own = np.flatnonzero(rows == row)
-        raise RankingsError(f"{where(row)}: {_ranks_problem(items[own], ranks[own], names)}")
+        places = np.stack([rows, ranks.astype(np.int64)])
+        twice = np.unique(places, axis=1, return_counts=True)
+        num_tied = len(set(twice[0][0, twice[1] > 1].tolist()))
+        about_ties = (
+            f"{plural(num_tied, 'ranking')} of {num_rows:,} have ties, which are not supported "
+            "here: read_rankings(table, 'ranks', overvote='stop') ends lists before the first tie"
+        )
+        problem = _ranks_problem(items[own], ranks[own], names, about_ties)
+        raise RankingsError(f"{where(row)}: {problem}")
     return table
 
 
-def _ranks_problem(items: np.ndarray, ranks: np.ndarray, names: tuple[str, ...]) -> str:
+def _ranks_problem(
+    items: np.ndarray, ranks: np.ndarray, names: tuple[str, ...], about_ties: str
+) -> str:
     """Return why the ranks of a row are not 1, 2, …"""
     order = np.lexsort((items, ranks))
     named = [names[items[k]] for k in order]
@@ -117,8 +128,8 @@ def _ranks_problem(items: np.ndarray, ranks: np.ndarray, names: tuple[str, ...])
     rank = ranks[order[place]]
     if place > 0 and rank == ranks[order[place - 1]]:
         return (
-            f"items {named[place - 1]!r} and {named[place]!r} are tied at rank {rank:g}; ties are "
-            "not supported"
+            f"items {named[place - 1]!r} and {named[place]!r} are tied at rank {rank:g}; "
+            f"{about_ties}"
         )
     return (
         f"item {named[place]!r} has rank {rank:g} where {place + 1} was expected; the ranks of a "

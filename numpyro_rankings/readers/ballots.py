@@ -24,6 +24,7 @@ import numpy as np
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.orderings import row_keys
 from numpyro_rankings.words import plural
+from numpyro_rankings.words.options import option
 
 BLANK, OVERVOTE = -1, -2  # what a rank has instead of an item
 _CHOICES = {
@@ -73,6 +74,14 @@ def given_rules(**given: object) -> Rules | None:
         if number is not None and not (is_number and number >= least):
             raise RankingsError(f"{name} is a whole number from {least}, not {number!r}")
     return rules
+
+
+def about_ties() -> str:
+    """Return which options read ties, for a message."""
+    return (
+        f"{option('overvote', 'stop')} ends a list before its first tie, which loses nothing if "
+        f"the last items are tied; {option('overvote', 'skip')} passes over ties"
+    )
 
 
 class BallotCounts(NamedTuple):

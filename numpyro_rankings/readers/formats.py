@@ -24,8 +24,8 @@ from numpyro_rankings.readers.grids import (
     looks_like_table,
 )
 from numpyro_rankings.readers.own_table import is_own_table, read_table
-from numpyro_rankings.readers.preflib import read_preflib
 from numpyro_rankings.readers.surveys import Survey, read_layout, survey_of
+from numpyro_rankings.readers.tied_orders import PREFLIB, TIE_OPTIONS, read_preflib_survey
 
 
 class FileFormat(NamedTuple):
@@ -43,7 +43,13 @@ class FileFormat(NamedTuple):
 
 
 FORMATS = (
-    FileFormat("a PrefLib file", (".soc", ".soi"), read_preflib, similar=unsupported.SUFFIXES),
+    FileFormat(
+        PREFLIB,
+        (".soc", ".soi"),
+        read_preflib_survey,
+        similar=unsupported.SUFFIXES,
+        options=TIE_OPTIONS,
+    ),
     FileFormat(
         BLT,
         (".blt",),
@@ -82,7 +88,7 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
     - ``"marks"``: a sheet with a column of 0 and 1 for each item and rank, such as ``Ann 1``.
 
     Names of the columns such as these, or ``1st``, ``2nd``, … for orders, say which it is; other
-    tables need ``layout``. Ties are refused.
+    tables need ``layout``. Ties are refused, unless ``overvote`` says what becomes of them.
 
     Of an export of a survey tool, ``columns`` picks the columns of the question. Its items are
     named by what is left of the headers after their common beginning and end: ``Q5: Rank [Ann]`` is
@@ -167,7 +173,7 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
         check_no_options(name, one.name, layout, others)
         read = one.read(source, **taken)
         survey = survey_of(read, one.name) if isinstance(read, Rankings) else read
-        if extension in one.similar:
+        if extension in one.similar and survey.ballots is None:
             survey.notes.append(
                 f"no order of the {extension} file has a tie: it is read as strict orders"
             )

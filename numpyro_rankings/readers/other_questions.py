@@ -8,6 +8,7 @@ import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.readers.answers import numbers_in, rank_in_words
+from numpyro_rankings.readers.ballots import about_ties
 from numpyro_rankings.readers.grids import Column, Grid, whole_number
 from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
@@ -42,7 +43,7 @@ def refuse_other_questions(grid: Grid, columns: Sequence[Column]) -> None:
         raise RankingsError(
             f"{grid.where(row)}: {names[k]!r} and {names[i]!r} both have {of_row[k]}, and in "
             f"{int(is_tied.sum()):,} of {plural(int((listed > 1).sum()), 'row')} a number comes "
-            "twice, as in ratings; ranks are needed: ties are not supported"
+            f"twice, as in ratings; if these are ranks with ties, {about_ties()}"
         )
     _refuse_sums(grid, columns, numbers)
 

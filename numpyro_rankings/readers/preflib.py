@@ -18,6 +18,7 @@ import numpy as np
 
 from numpyro_rankings.rankings import Rankings, RankingsError, build_rankings
 from numpyro_rankings.rankings.names import names_counted
+from numpyro_rankings.readers.ballots import about_ties
 from numpyro_rankings.readers.text import check_writable_names, read_lines, weight_hint
 from numpyro_rankings.words import plural
 
@@ -48,7 +49,8 @@ def read_preflib(path: str | os.PathLike) -> Rankings:
     were not offered, as in races that not everybody enters, use
     ``Rankings.from_orderings(…, choice_sets=…)`` instead.
 
-    Ties are refused. A ``.toc`` or ``.toi`` file in which no order has one is read like a ``.soc``
+    Ties are refused here; ``read_rankings(path, overvote="stop")`` reads lists up to them. A
+    ``.toc`` or ``.toi`` file in which no order has one is read like a ``.soc``
     or ``.soi`` file. ``numpyro-rankings describe`` says what is in the others, and in ``.cat`` and
     ``.wmd`` files.
 
@@ -257,18 +259,12 @@ def _refuse_ties(name: str, items: tuple[str, ...], orders: list[Order]) -> None
     if not tied:
         return
     line, groups = next(iter(tied.items()))
+    judges = sum(order.voters for order in orders if order.line in tied)
+    total = sum(order.voters for order in orders)
     names = [shorten_text(items[k]) for k in next(group for group in groups if len(group) > 1)]
-    advice = (
-        "'numpyro-rankings describe' shows them, and a .soi file without these orders can be fitted"
-    )
-    if all(ends_in_tie(groups, len(items)) for groups in tied.values()):
-        advice = (
-            "as only last items are tied, a .soi file of orders that leave them out can be fitted, "
-            "and says that they rank below the others"
-        )
     raise RankingsError(
-        f"{name}:{line}: {names_counted(names, 2)} are tied; {len(tied):,} of "
-        f"{len(orders):,} orders have ties, which cannot be fitted yet: {advice}"
+        f"{name}:{line}: {names_counted(names, 2)} are tied; {judges:,} of "
+        f"{plural(total, 'judge')} have ties: {about_ties()}"
     )
 
 

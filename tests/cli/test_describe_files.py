@@ -92,8 +92,9 @@ def test_orders_with_ties(capsys):
             "a judge who ties two items, or ranks neither, is left out of their share",
             "What to check:",
             "judges who tie all items that they list: 1",
-            "Which model: none yet, because of the ties; fit and compare refuse the file. Without "
-            "the orders that have ties, in a .soi file, it can be fitted",
+            "Which model: none yet, because of the ties; fit and compare refuse the file without "
+            "--overvote stop, which ends a list before its first tie; or --overvote skip, which "
+            "passes over ties",
         ],
     )
 
@@ -104,7 +105,7 @@ def test_ties_of_the_last_items(capsys, tmp_path):
     (tmp_path / "x.toc").write_text(text)
     lines = described(capsys, "x.toc")
     assert any(line.startswith("14 of these rank all items and tie only the") for line in lines)
-    assert "as a .soi file of orders that leave them out" in lines[-1]
+    assert "loses nothing, as only last items are tied" in lines[-1]
     # without a tie it is described as a file of strict orders
     header = TOI.split("11:")[0].replace("toi", "toc").replace("ORDERS: 4", "ORDERS: 1")
     (tmp_path / "x.toc").write_text(f"{header}20: 1,2,3,4\n")
@@ -170,7 +171,9 @@ def test_no_model_is_fitted(name, capsys):
         assert main([command, name, "--out", "out"]) == 2
         message = capsys.readouterr().err.strip()
         assert message.startswith(f"numpyro-rankings: error: {name}:")
-        assert "describe" in message and "\n" not in message
+        assert (
+            "--overvote stop" if name == "x.toi" else "describe"
+        ) in message and "\n" not in message
     assert sorted(os.listdir()) == before
     assert main(["describe", name, "--layout", "ranks"]) == 2
     assert "layout does not go with a PrefLib file" in capsys.readouterr().err

@@ -1,10 +1,12 @@
 """Tables that are read although their form is unusual, and remedies that messages name."""
 
+from collections import Counter
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.rankings import Rankings, RankingsError
 from numpyro_rankings.readers import read_survey
 
 
@@ -151,3 +153,77 @@ def test_choices_are_places(tmp_path, names):
 def test_numbers_may_be_items(tmp_path, names):
     with pytest.raises(RankingsError, match="the layout is needed"):
         read(tmp_path, f"{names}\n1,2\n2,1\n")
+
+
+# ---------------------------------------------------------------------------------------------
+# Ties
+# ---------------------------------------------------------------------------------------------
+
+FEW = """\
+# NUMBER ALTERNATIVES: 3
+# NUMBER VOTERS: 12
+# NUMBER UNIQUE ORDERS: 4
+# ALTERNATIVE NAME 1: a
+# ALTERNATIVE NAME 2: b
+# ALTERNATIVE NAME 3: c
+6: 1,2,3
+3: 2,3
+2: 3,{1,2}
+1: {1,3},2
+"""
+
+
+@pytest.mark.parametrize(
+    "overvote, expected",
+    [
+        ("stop", {"abc": 6, "bc": 3, "c": 2}),
+        ("skip", {"abc": 6, "bc": 3, "c": 2, "b": 1}),
+    ],
+)
+def test_ties_of_preflib_files(tmp_path, overvote, expected):
+    survey = read(tmp_path, FEW, suffix=".toi", overvote=overvote)
+    assert Counter(orders_of(survey)) == expected
+    assert (survey.ballots.cast, survey.ballots.overvoted) == (12, 3)
+    assert survey.ballots.emptied == (overvote == "stop")
+    assert survey.rows.tolist() == [7] * 6 + [8] * 3 + [9] * 2 + [10] * (overvote == "skip")
+    complete = FEW.replace("3: 2,3", "3: 2,{1,3}")
+    survey = read(tmp_path, complete, suffix=".toc", overvote=overvote)
+    assert Counter(orders_of(survey)) == {"b": 3 + (overvote == "skip"), "abc": 6, "c": 2}
+
+
+def test_rules_on_preflib_files_without_ties(tmp_path):
+    text = FEW.replace("3,{1,2}", "3,1,2").replace("{1,3},2", "1,3,2")
+    for suffix in (".toi", ".soi"):
+        survey = read(tmp_path, text, suffix=suffix, overvote="stop", max_ranks=2)
+        assert Counter(orders_of(survey)) == {"ab": 6, "bc": 3, "ca": 2, "ac": 1}
+    with pytest.raises(RankingsError, match="gaps does not go with a PrefLib file"):
+        read(tmp_path, text, suffix=".soi", gaps="close")
+
+
+TIED = "a,b,c,n\n1,2,3,40\n2,1,3,40\n3,2,1,40\n1,2,2,9\n1,,,\n"
+
+
+def test_how_many_judges_have_ties(tmp_path):
+    ties = "'b' and 'c' both have rank 2; 9 of 129 judges have ties"
+    remedy = "overvote='stop' ends a list before its first tie"
+    text = TIED.replace("1,,,\n", "")
+    with pytest.raises(RankingsError, match=f"table.csv:5: {ties}: {remedy}"):
+        read(tmp_path, text, "ranks", count="n")
+    survey = read(tmp_path, text, "ranks", count="n", overvote="stop")
+    assert Counter(orders_of(survey)) == {"abc": 40, "bac": 40, "cba": 40, "a": 9}
+    with pytest.raises(RankingsError, match=f"as in ratings.*{remedy}"):
+        read(tmp_path, "a,b,c\n1,2,2\n1,1,2\n1,2,3\n", "ranks")
+
+
+def test_ties_in_other_forms(tmp_path):
+    long = "judge,item,rank\nx,a,1\nx,b,1\ny,a,1\ny,b,2\n"
+    with pytest.raises(RankingsError, match=r"1 of 2 judges have ties, which .* layout='ranks'"):
+        read(tmp_path, long)
+    cell = "id,list\nx,a>b=c\ny,b>a\nz,b>a=c\n"
+    with pytest.raises(RankingsError, match=r"got 'b=c'; 2 rows of 3 have ties.*layout='votes'"):
+        read(tmp_path, cell, columns="list")
+    ranks = [[1, 2, 2], [1, 2, 3], [1, 1, 2], [1, np.nan, np.nan]]
+    with pytest.raises(RankingsError, match=r"2 rankings of 4 have ties.*overvote='stop'"):
+        Rankings.from_ranks(ranks)
+    table = pd.DataFrame(ranks, columns=["a", "b", "c"])
+    assert Counter(orders_of(read_survey(table, "ranks", overvote="stop"))) == {"a": 2, "abc": 1}

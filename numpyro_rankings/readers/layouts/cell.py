@@ -24,7 +24,7 @@ from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.layouts.base import MARK_WORDS, Lines
 from numpyro_rankings.readers.layouts.orders import Orders
 from numpyro_rankings.readers.questions import Question, QuestionSpec
-from numpyro_rankings.words import shorten
+from numpyro_rankings.words import plural, shorten
 from numpyro_rankings.words.options import option
 
 _SHOWN, _LENGTH = 3, 60  # items in a message, and letters of a text
@@ -181,7 +181,12 @@ def _way_by_marks(
     tied = next((text for text in texts if "=" in text or "~" in text), None)
     if mark in (">", "≻", "->", "→") and tied is not None:
         some = next(x for x in split(tied) if "=" in x or "~" in x)
-        raise RankingsError(f"{grid.at_text(column, tied)}: ties are not supported, got {some!r}")
+        number = int(column.mapped(lambda text: "=" in text or "~" in text, bool).sum())
+        raise RankingsError(
+            f"{grid.at_text(column, tied)}: ties are not supported, got {some!r}; "
+            f"{plural(number, 'row')} of {len(column.codes):,} have ties. With a column for each "
+            f"rank, {option('layout', 'votes')} and {option('overvote')} read them"
+        )
     return split, f"the items are separated by {mark!r}"
 
 

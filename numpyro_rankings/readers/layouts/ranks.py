@@ -81,7 +81,13 @@ class Ranks(Layout):
             return lists_of_ballots(grid, spec, votes_of_ranks(names, ranks))
         rows, items = np.nonzero(ranks)
         entries = rows, items, ranks[rows, items]
-        return lists_of_ranks(names, entries, np.arange(len(ranks)), grid.where, spec.closes_gaps)
+        weights = None
+        if spec.counts is not None:
+            weights = np.maximum(ranks_in(grid.column(spec.counts), None), 0)
+        lines = np.arange(len(ranks))
+        return lists_of_ranks(
+            names, entries, lines, grid.where, spec.closes_gaps, weights, takes_rules=True
+        )
 
     def table(self, orderings: np.ndarray, items: tuple[str, ...]) -> Lines:
         """Write whole numbers, masked where an item is not ranked."""
