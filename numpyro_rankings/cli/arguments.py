@@ -6,13 +6,17 @@ Nothing here imports JAX, so that ``--help`` and mistakes in the arguments are a
 import argparse
 import contextlib
 import csv
+import difflib
 import functools
+import itertools
 import math
 import os
 import re
+import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, fields
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -20,6 +24,7 @@ from typing import Any, NoReturn, TypeVar
 PROGRAM = "numpyro-rankings"
 MAX_CLUSTERS = 64  # default of --max-clusters
 MOST_CLUSTERS = 32767  # labels are at most 16-bit integers
+_INDENT = "  "  # of the further lines of a note
 Options = TypeVar("Options")
 Scale = float | tuple[str, float, float] | str  # a number, a gamma prior, or "flat"
 
@@ -54,7 +59,55 @@ class Parser(argparse.ArgumentParser):
     """An argument parser that raises :class:`UserError` instead of exiting."""
 
     def error(self, message: str) -> NoReturn:
+        wrong = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
+        if wrong:
+            message += _did_you_mean(
+                difflib.get_close_matches(wrong[1], re.split("[', ]+", wrong[2]))
+            )
         raise UserError(f"{message} (see {self.prog} --help)")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Refuse options that do not exist, before those that are missing."""
+        if self._subparsers is None and args is not None:
+            for word in itertools.takewhile(lambda x: x != "--", args):
+                flag = word.partition("=")[0]
+                if re.match("--[A-Za-z]", flag) and not self._get_option_tuples(flag):
+                    if flag not in self._option_string_actions:
+                        meant = _did_you_mean(self._options_like(flag))
+                        self.error(f"unrecognized arguments: {flag}{meant}")
+        return super().parse_known_args(args, namespace)
+
+    def _options_like(self, flag: str) -> list[str]:
+        """Return the options that may be meant by one that does not exist."""
+        known = self._option_string_actions
+        if meant := [x for x in _MEANT.get(flag.lower(), ()) if x in known]:
+            return meant
+        return difflib.get_close_matches(flag.lower(), known, n=2)
+
+
+# options as people type them: those of other programs, and the words of the page
+_MEANT = {
+    **dict.fromkeys(
+        ("--groups", "--clusters", "--k", "--num-groups", "--num-clusters"),
+        ("--components", "--blocs", "--max-clusters"),
+    ),
+    **dict.fromkeys(("--output", "--outdir", "--results", "--folder"), ("--out", "--plot")),
+    **dict.fromkeys(("--samples", "--iterations", "--iter", "--sweeps"), ("--draws",)),
+    **dict.fromkeys(("--burnin", "--burn-in", "--burn"), ("--warmup",)),
+    **dict.fromkeys(("--ties", "--tie"), ("--overvote",)),
+    **dict.fromkeys(("--sep", "--delimiter"), ("--separator",)),
+    **dict.fromkeys(("--id", "--voter", "--respondent", "--user"), ("--judge", "--names")),
+    **dict.fromkeys(("--weights", "--weight", "--frequency", "--n"), ("--count",)),
+    **dict.fromkeys(("--na", "--na-values", "--nan"), ("--missing",)),
+    **dict.fromkeys(("--format", "--type"), ("--layout",)),
+    **dict.fromkeys(("--time-limit", "--timeout"), ("--minutes",)),
+    "--overwrite": ("--force",),
+    "--quiet": ("--no-progress",),
+}
+
+
+def _did_you_mean(names: Sequence[str]) -> str:
+    return f"; did you mean {' or '.join(names)}?" if names else ""
 
 
 # ---------------------------------------------------------------------------------------------
@@ -203,4 +256,21 @@ def check_file(name: str, what: str = "rankings") -> None:
 
 def note(text: str) -> None:
     """Print a note to the user on stderr."""
-    print(f"{PROGRAM}: note: {text}", file=sys.stderr)
+    print(for_screen(f"{PROGRAM}: note: {text}", sys.stderr), file=sys.stderr)
+
+
+def for_screen(text: str, stream: Any) -> str:
+    """Return a text in lines as wide as the terminal, broken between words; as it is elsewhere."""
+    if not stream.isatty():
+        return text
+    width = screen_width()
+    wrap = functools.partial(textwrap.fill, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(
+        line if len(line) <= width else wrap(line, width, subsequent_indent=_INDENT)
+        for line in text.split("\n")
+    )
+
+
+def screen_width() -> int:
+    """Return the number of letters in a line of the terminal, 80 where it is not known."""
+    return max(20, shutil.get_terminal_size().columns)

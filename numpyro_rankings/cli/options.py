@@ -14,8 +14,8 @@ from numpyro_rankings.words.commands import OUT
 
 _MIN_DRAWS = 4  # R-hat needs at least these in each chain
 _READING = (
-    "judge about count items item rank unranked gaps columns missing highest_first separator "
-    "header_rows encoding overvote skipped repeated write_ins max_ranks aliases contest"
+    "judge about count items item rank unranked gaps columns missing top highest_first duplicates "
+    "separator header_rows encoding overvote skipped repeated write_ins max_ranks aliases contest"
 ).split()
 
 
@@ -244,10 +244,21 @@ class TableOptions:
         "WORDS",
         type=parse_names,
     )
+    top: int | None = option(
+        "read the first K items of each list, of any file; of ballots, --max-ranks also counts "
+        "blank ranks (default: all)",
+        "K",
+        count(1),
+    )
     highest_first: bool | None = option(
         "the highest number is the first choice; or 1 is, although the question says 'points' or "
         "the like",
         action=argparse.BooleanOptionalAction,
+    )
+    duplicates: str | None = option(
+        "which answers of a judge with several are read, with --judge: the first, the last, or "
+        "none (default: they are refused)",
+        choices=["first", "last", "drop"],
     )
     separator: str | None = option(
         "cell: what is between the items, such as ';', comma, newline or space; votes: what is "

@@ -19,7 +19,7 @@ from numpyro_rankings._system.interrupts import (
 )
 from numpyro_rankings._version import __version__
 from numpyro_rankings.cli import check, cluster, compare, describe, fit
-from numpyro_rankings.cli.arguments import PROGRAM, Parser, UserError
+from numpyro_rankings.cli.arguments import PROGRAM, Parser, UserError, for_screen
 from numpyro_rankings.cli.streams import outlived_streams
 from numpyro_rankings.words.options import options_of_commands
 
@@ -79,7 +79,7 @@ def _do(argv: list[str]) -> int:
             )
         status = args.do(args, shlex.join([PROGRAM, *argv]))
     except UserError as error:
-        print(f"{PROGRAM}: error: {error}", file=sys.stderr)
+        print(for_screen(f"{PROGRAM}: error: {error}", sys.stderr), file=sys.stderr)
         return 2
     except KeyboardInterrupt as interrupt:
         return _interrupted(interrupt)

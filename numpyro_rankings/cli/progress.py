@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from numpyro_rankings._system import clock
-from numpyro_rankings.cli.arguments import PROGRAM
+from numpyro_rankings.cli.arguments import PROGRAM, for_screen, screen_width
 from numpyro_rankings.cli.options import Length, Plan
-from numpyro_rankings.words import duration
+from numpyro_rankings.words import duration, shorten, span
 
 if TYPE_CHECKING:
     from numpyro_rankings.run import Run
@@ -20,7 +20,7 @@ _SECONDS_BETWEEN_LINES = 10.0  # without a terminal
 def say(what: str, is_shown: bool = True) -> None:
     """Say on stderr what is being done."""
     if is_shown:
-        print(f"{PROGRAM}: {what}", file=sys.stderr, flush=True)
+        print(for_screen(f"{PROGRAM}: {what}", sys.stderr), file=sys.stderr, flush=True)
 
 
 class Progress:
@@ -58,7 +58,7 @@ class Progress:
         run.check_if_due()  # until() has just made one, but not extend()
         time = clock.now()
         if self._is_live:
-            self._replace(self._describe(run))
+            self._replace(self._describe(run, screen_width() - 1))
         elif time - self._last >= _SECONDS_BETWEEN_LINES:
             self._last = time
             say(self._describe(run))
@@ -78,16 +78,22 @@ class Progress:
             self._width = 0
 
     def _replace(self, line: str) -> None:
+        line = shorten(line, screen_width() - 1)  # a longer one would stay
         print(f"\r{line:<{self._width}}", end="\r", file=sys.stderr, flush=True)
         self._width = len(line)
 
-    def _describe(self, run: "Run") -> str:
+    def _describe(self, run: "Run", width: int = 1000) -> str:
+        """Return how far the run is; where the line is narrow, the clusters are told as a range."""
         total = f" of {self._until.num_sweeps:,}" if isinstance(self._until, Length) else ""
         parts = [f"{run.num_sweeps:,}{total} sweep{'' if run.num_sweeps == 1 else 's'}"]
+        state = self.state(run)
+        clusters = []
         if run.num_clusters is not None:
-            parts.append("clusters " + "/".join(str(k) for k in run.num_clusters))
-        parts += [state] if (state := self.state(run)) else []
-        return ", ".join(parts)
+            numbers = [int(k) for k in run.num_clusters]
+            span_of_all = span(min(numbers), max(numbers))
+            clusters = [f"clusters {x}" for x in ("/".join(map(str, numbers)), span_of_all)]
+        lines = [", ".join(filter(None, [*parts, x, state])) for x in (*clusters, "")]
+        return next((line for line in lines if len(line) <= width), lines[-1])
 
     def _seconds_left(self, run: "Run") -> float | None:
         """Guess it from the last check, and of a run of a fixed length from its sweeps."""

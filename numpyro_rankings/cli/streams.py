@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from numpyro_rankings.cli.arguments import PROGRAM, UserError
+from numpyro_rankings.cli.arguments import PROGRAM, UserError, for_screen
 
 # The errors of a terminal that hung up, and of a pipe whose reader has ended.
 _GONE = (errno.EIO, errno.EPIPE)
@@ -76,7 +76,7 @@ def notes() -> Iterator[None]:
         text = " ".join(str(message).split())
         if text not in seen:
             seen.add(text)
-            print(f"{PROGRAM}: note: {text}", file=stream)
+            print(for_screen(f"{PROGRAM}: note: {text}", stream), file=stream)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -24,7 +24,7 @@ from numpyro_rankings.readers.grids import (
     looks_like_table,
 )
 from numpyro_rankings.readers.own_table import is_own_table, read_table
-from numpyro_rankings.readers.surveys import Survey, read_layout, survey_of
+from numpyro_rankings.readers.surveys import Survey, read_layout, survey_of, with_top
 from numpyro_rankings.readers.tied_orders import PREFLIB, TIE_OPTIONS, read_preflib_survey
 
 
@@ -127,6 +127,9 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
         read from either end; 1 is the first choice by default. If the headers or the cells say
         "points", "5 = best" or the like, or the incomplete lists have the ranks …, n−1, n, it is
         asked, and False says that 1 is the first choice.
+    :param duplicates: which answers of a judge with several are read: ``"first"``, ``"last"``, or
+        none with ``"drop"``; by default they are refused. Rows in which nothing is ranked are no
+        answers.
     :param separator: of the layout ``"cell"``, what is between the items; by default what the cells
         show. Of ``"votes"``, what is between several names at a rank; by default what is between
         names that other cells have alone.
@@ -145,6 +148,7 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
     :param max_ranks: of ballots, how many ranks are read; by default all.
     :param aliases: further names of items: a dict such as ``{"Poe, Ann (5931)": "Poe, Ann"}``, or a
         table with the columns ``alias`` and ``item``.
+    :param top: how many items of each list are read, of any file; by default all.
     :param contest: of cast vote records, the name or id of the contest, if there are several.
     :raises RankingsError: naming the file, the row and the column.
 
@@ -164,6 +168,8 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
        >>> ballots.cast, ballots.skipped, ballots.repeated
        (2, 1, 1)
     """
+    if (top := options.pop("top", None)) is not None:
+        return with_top(read_survey(source, layout, **options), top)
     if hasattr(source, "columns"):
         return read_layout(source, layout, **options)
     name, extension = os.fspath(source), Path(source).suffix.lower()

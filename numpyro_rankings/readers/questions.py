@@ -8,15 +8,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
-from numpyro_rankings.rankings.names import item_names
+from numpyro_rankings.rankings.names import item_names, names_shown
 from numpyro_rankings.readers.answers import ranks_in
 from numpyro_rankings.readers.ballots import RULES, Rules, given_rules
 from numpyro_rankings.readers.grids import Column, Grid, read_grid
 from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.text import weight_hint
+from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
 
 Aliases = Mapping[str, str] | str | os.PathLike | None
+DUPLICATES = ("first", "last", "drop")  # answers of a judge with several: one, or none
 _MOST_RANKINGS = 100_000_000
 
 
@@ -36,6 +38,7 @@ class QuestionSpec(NamedTuple):
     separator: str | None = None  # the text between the items in a cell
     missing: tuple[str, ...] = ()  # texts that mean that nothing is ranked
     highest_first: bool | None = None  # whether the highest number is the first choice
+    duplicates: str | None = None  # which answers of a judge with several are read
     rules: Rules | None = None  # those of ballots
     aliases: Mapping[str, str] = MappingProxyType({})  # the items that further names mean
 
@@ -77,6 +80,7 @@ class TableOptions(NamedTuple):
     separator: str | None = None
     missing: str | Sequence[Any] = ()
     highest_first: bool | None = None
+    duplicates: str | None = None
     overvote: str | None = None
     skipped: int | None = None
     repeated: str | None = None
@@ -88,10 +92,15 @@ class TableOptions(NamedTuple):
 
     def check(self) -> None:
         """Refuse values that an option does not have."""
-        for name, known in (("unranked", ("below", "not-offered")), ("gaps", ("refuse", "close"))):
+        for name, known in (
+            ("unranked", ("below", "not-offered")),
+            ("gaps", ("refuse", "close")),
+            ("duplicates", (None, *DUPLICATES)),
+        ):
             value = getattr(self, name)
             if value not in known:
-                raise RankingsError(f"{name} is {' or '.join(map(repr, known))}, not {value!r}")
+                expected = " or ".join(repr(x) for x in known if x is not None)
+                raise RankingsError(f"{name} is {expected}, not {value!r}")
         if self.contest is not None:
             raise RankingsError(
                 "contest goes with cast vote records (.json); of a table, columns picks those of a "
@@ -123,6 +132,7 @@ class TableOptions(NamedTuple):
             separator=self.separator,
             missing=tuple(str(word).strip() for word in said),
             highest_first=self.highest_first,
+            duplicates=self.duplicates,
         )
 
 
@@ -217,9 +227,65 @@ def read_judges(grid: Grid, name: str, rows: np.ndarray) -> np.ndarray:
         first = rows[int(np.argmax(column.codes[rows] == column.codes[row]))]
         raise RankingsError(
             f"{grid.where(row)}: judge {column.text(row)!r} has a row already, "
-            f"{grid.where(first)}; remove one of them, or leave out {option('judge')} if both count"
+            f"{grid.where(first)}; {option('duplicates', 'first')} or "
+            f"{option('duplicates', 'last')} reads one of them, and "
+            f"{option('duplicates', 'drop')} none; leave out {option('judge')} if both count"
         )
     return column.mapped(str, object)[rows]
+
+
+def one_answer_each(
+    grid: Grid, spec: QuestionSpec, is_answer: np.ndarray, item: Column | None = None
+) -> tuple[Grid, list[str]]:
+    """Return the table without further answers of the same judge, and notes.
+
+    :param is_answer: (rows,) bool; where it is False nothing is ranked.
+    :param item: the item of each row, of a long table.
+    """
+    if spec.duplicates is None:
+        return grid, []
+    if spec.judge is None:
+        raise RankingsError(f"duplicates goes with {option('judge')}: who gave each answer?")
+    judge = grid.column(spec.judge)
+    rows = np.flatnonzero(is_answer & ~judge.is_blank())
+    judges = keys = judge.codes[rows]
+    if item is not None:
+        keys = judges * np.int64(len(item.values)) + item.codes[rows]
+    is_again, is_before = is_repeated(keys), is_repeated(keys[::-1])[::-1]
+    several = np.unique(judges[is_again])
+    if not len(several):
+        return grid, [f"no judge has several answers: {option('duplicates')} changes nothing"]
+    if spec.duplicates == "drop":
+        is_left_out = np.isin(judges, several)
+    else:
+        is_left_out = is_again if spec.duplicates == "first" else is_before
+        if item is not None:
+            _check_same_items(grid, judge, judges, keys, several)
+    left_out = rows[is_left_out]
+    keep = np.ones(len(grid.numbers), bool)
+    keep[left_out] = False
+    verb = "has" if len(several) == 1 else "have"
+    read = "none" if spec.duplicates == "drop" else f"the {spec.duplicates}"
+    shown = names_shown([grid.where(row) for row in left_out[:6].tolist()], 5)
+    return grid.keep(keep), [
+        f"{plural(len(several), 'judge')} {verb} several answers, of which {read} is read; "
+        f"{plural(len(left_out), 'row')} left out: {shown}"
+    ]
+
+
+def _check_same_items(
+    grid: Grid, judge: Column, judges: np.ndarray, keys: np.ndarray, several: np.ndarray
+) -> None:
+    """Refuse answers in a long table that rank different items: they cannot be told apart."""
+    _, first, counts = np.unique(keys, return_index=True, return_counts=True)
+    for code in several.tolist():
+        of_judge = counts[judges[first] == code]
+        if of_judge.min() < of_judge.max():
+            raise RankingsError(
+                f"{grid.name}: judge {judge.values[code]!r} has several answers with different "
+                f"items, which cannot be told apart; {option('duplicates', 'drop')} reads none of "
+                "them"
+            )
 
 
 def is_repeated(keys: np.ndarray) -> np.ndarray:

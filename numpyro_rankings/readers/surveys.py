@@ -70,6 +70,24 @@ def survey_of(rankings: Rankings, layout: str) -> Survey:
     return Survey(rankings, np.arange(rankings.num_rankings), None, {}, layout, [])
 
 
+def with_top(survey: Survey, top: int) -> Survey:
+    """Return a survey with the first items of each list only; what was offered stays."""
+    if not isinstance(top, int | np.integer) or isinstance(top, bool) or top < 1:
+        raise RankingsError(f"top is a whole number from 1, not {top!r}")
+    whole = survey.rankings
+    lengths, counts = np.asarray(whole.lengths), np.asarray(whole.counts)
+    number = int(counts[lengths > top].sum())
+    note = f"{option('top', top)}: {plural(number, 'list')} of {counts.sum():,} had more items"
+    if not number:
+        return survey._replace(notes=[*survey.notes, note])
+    orderings = np.asarray(whole.orderings)[:, :top]
+    merged, rows = build_rankings(orderings, whole.items, counts, whole.choice_sets).merged()
+    of_file = rows[np.asarray(whole.row_index)[survey.label_index]]
+    # as in survey_of_lists
+    label_index = np.argsort(np.argsort(of_file, kind="stable"))
+    return survey._replace(rankings=merged, label_index=label_index, notes=[*survey.notes, note])
+
+
 def read_layout(source: Any, layout: str | None = None, **options: Any) -> Survey:
     """Read a table of rankings; see :func:`~numpyro_rankings.read_survey`."""
     if layout is not None and layout not in LAYOUTS:

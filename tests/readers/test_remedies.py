@@ -227,3 +227,55 @@ def test_ties_in_other_forms(tmp_path):
         Rankings.from_ranks(ranks)
     table = pd.DataFrame(ranks, columns=["a", "b", "c"])
     assert Counter(orders_of(read_survey(table, "ranks", overvote="stop"))) == {"a": 2, "abc": 1}
+
+
+# ---------------------------------------------------------------------------------------------
+# Judges who answer twice
+# ---------------------------------------------------------------------------------------------
+
+TWICE = {  # x answers three times, once with nothing; y twice; z once
+    "ranks": "id,a,b,c\nx,,,\nx,1,2,3\ny,3,2,1\nz,2,1,3\ny,1,3,2\nx,2,3,1\n",
+    "orders": "id,1st,2nd,3rd\nx,,,\nx,a,b,c\ny,c,b,a\nz,b,a,c\ny,a,c,b\nx,c,a,b\n",
+    "cell": "id,list\nx,\nx,a>b>c\ny,c>b>a\nz,b>a>c\ny,a>c>b\nx,c>a>b\n",
+    "votes": "id,1st,2nd,3rd\nx,,,\nx,a,b,c\ny,c,b,a\nz,b,a,c\ny,a,c,b\nx,c,a,b\n",
+    "long": "id,item,rank\nx,a,1\nx,b,2\nx,c,3\ny,c,1\nz,b,1\ny,b,2\nz,a,2\ny,a,3\nz,c,3\n"
+    "y,a,1\ny,b,3\ny,c,2\nx,b,3\nx,c,1\nx,a,2\n",
+}
+READ_ONCE = {
+    "first": {"x": "abc", "y": "cba", "z": "bac"},
+    "last": {"x": "cab", "y": "acb", "z": "bac"},
+    "drop": {"z": "bac"},
+}
+
+
+@pytest.mark.parametrize("layout", TWICE)
+@pytest.mark.parametrize("duplicates", READ_ONCE)
+def test_judges_who_answer_twice(tmp_path, layout, duplicates):
+    columns = {"cell": {"columns": "list"}}.get(layout, {})
+    with pytest.raises(RankingsError, match="duplicates='first' or duplicates='last'"):
+        read(tmp_path, TWICE[layout], layout, judge="id", **columns)
+    survey = read(tmp_path, TWICE[layout], layout, judge="id", duplicates=duplicates, **columns)
+    assert dict(zip(survey.judges, orders_of(survey), strict=True)) == READ_ONCE[duplicates]
+    (note,) = [x for x in survey.notes if "several answers" in x]
+    rows = 4 if duplicates == "drop" else 2
+    read_is = "none" if duplicates == "drop" else f"the {duplicates}"
+    assert note.startswith(f"2 judges have several answers, of which {read_is} is read")
+    assert f"{3 * rows if layout == 'long' else rows} rows left out: " in note
+
+
+def test_answers_that_cannot_be_told_apart(tmp_path):
+    text = "id,item,rank\nx,a,1\nx,b,2\nx,a,2\nx,c,1\ny,a,1\ny,b,2\n"
+    with pytest.raises(RankingsError, match="'x' has several answers with different items"):
+        read(tmp_path, text, "long", judge="id", duplicates="first")
+    survey = read(tmp_path, text, "long", judge="id", duplicates="drop")
+    assert (survey.judges, orders_of(survey)) == (["y"], ["ab"])
+
+
+def test_who_answers_twice_is_needed(tmp_path):
+    text = "id,a,b\nx,1,2\ny,2,1\n"
+    with pytest.raises(RankingsError, match="duplicates goes with judge="):
+        read(tmp_path, text, "ranks", about="id", duplicates="last")
+    with pytest.raises(RankingsError, match="duplicates is 'first' or 'last' or 'drop', not 'all'"):
+        read(tmp_path, text, "ranks", judge="id", duplicates="all")
+    survey = read(tmp_path, text, "ranks", judge="id", duplicates="last")
+    assert survey.notes == ["no judge has several answers: duplicates= changes nothing"]

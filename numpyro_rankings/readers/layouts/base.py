@@ -13,7 +13,12 @@ from numpyro_rankings.readers.grids import Grid, check_cells
 from numpyro_rankings.readers.headers import Table, drop_totals, name_columns, renamed
 from numpyro_rankings.readers.lists import Lists
 from numpyro_rankings.readers.other_questions import refuse_slid_rows
-from numpyro_rankings.readers.questions import Question, QuestionSpec, TableOptions
+from numpyro_rankings.readers.questions import (
+    Question,
+    QuestionSpec,
+    TableOptions,
+    one_answer_each,
+)
 from numpyro_rankings.readers.votes import notes_of_aliases
 from numpyro_rankings.words import shorten
 from numpyro_rankings.words.options import option
@@ -66,6 +71,7 @@ class Layout(ABC):
         """Read the columns of a question, whose places in the table are picked."""
         self.check_question(table.grid, picked, spec)
         grid, about_totals = drop_totals(table.grid, self.columns_with_totals(table.grid, picked))
+        grid, about_judges = self.one_answer_each(grid, picked, spec)
         special = [k for k, x in enumerate(grid.cells) if x.name in spec.special]
         check_cells(grid._replace(cells=[grid.cells[k] for k in sorted({*picked, *special})]))
         refuse_slid_rows(grid, picked, self.answers(grid, picked), self.has_item_columns)
@@ -73,7 +79,7 @@ class Layout(ABC):
             grid,
             [grid.cells[k] for k in picked],
             spec,
-            [*notes, *about_totals],
+            [*notes, *about_totals, *about_judges],
             [table.labels[k] for k in picked],
             bool(spec.patterns or table.notes),
         )
@@ -97,6 +103,13 @@ class Layout(ABC):
             raise RankingsError(f"highest_first goes with ranks, not with the layout {self.name}")
         if not all(spec.missing):
             raise RankingsError("missing has an empty text; empty cells mean it in any case")
+
+    def one_answer_each(
+        self, grid: Grid, picked: Sequence[int], spec: QuestionSpec
+    ) -> tuple[Grid, list[str]]:
+        """Return the table without further answers of a judge: a row with a cell is an answer."""
+        is_answer = ~np.logical_and.reduce([grid.cells[k].is_blank() for k in picked])
+        return one_answer_each(grid, spec, is_answer)
 
     def columns_with_totals(self, grid: Grid, picked: Sequence[int]) -> Sequence[int]:
         """Return the columns that may say that a row has totals: none in which it may be a name."""

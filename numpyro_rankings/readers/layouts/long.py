@@ -11,7 +11,13 @@ from numpyro_rankings.readers.grids import Column, Grid
 from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.layouts.base import Layout, Lines
 from numpyro_rankings.readers.lists import Lists, lists_of_ranks
-from numpyro_rankings.readers.questions import Question, QuestionSpec, check_columns, is_repeated
+from numpyro_rankings.readers.questions import (
+    Question,
+    QuestionSpec,
+    check_columns,
+    is_repeated,
+    one_answer_each,
+)
 from numpyro_rankings.readers.rank_cells import read_ranks, refuse_rank
 from numpyro_rankings.readers.votes import notes_of_aliases
 from numpyro_rankings.words.options import option
@@ -68,6 +74,14 @@ class Long(Layout):
         notes = notes_of_aliases(spec.aliases, item.values)
         question = question._replace(grid=grid._replace(cells=cells))
         return question.with_columns(question.columns, notes)
+
+    def one_answer_each(
+        self, grid: Grid, picked: Sequence[int], spec: QuestionSpec
+    ) -> tuple[Grid, list[str]]:
+        """Return the table without lines of a judge about an item that another line is about."""
+        assert spec.item is not None
+        every = np.ones(len(grid.numbers), bool)
+        return one_answer_each(grid, spec, every, grid.column(spec.item))
 
     def lists(self, question: Question) -> Lists:
         """Sort the items of each judge by their ranks."""
@@ -130,7 +144,9 @@ def _items(question: Question, judge: Column) -> tuple[tuple[str, ...], np.ndarr
     if (again := is_repeated(judge.codes * np.int64(len(names)) + items)).any():
         row = int(np.argmax(again))
         raise RankingsError(
-            f"{grid.where(row)}: judge {judge.text(row)!r} ranks {item.text(row)!r} twice"
+            f"{grid.where(row)}: judge {judge.text(row)!r} ranks {item.text(row)!r} twice; if "
+            f"these are two answers, {option('duplicates', 'first')} or "
+            f"{option('duplicates', 'last')} reads one of them, {option('duplicates', 'drop')} none"
         )
     return names, items
 
