@@ -248,7 +248,7 @@ class TableOptions:
         "read the first K items of each list, of any file; of ballots, --max-ranks also counts "
         "blank ranks (default: all)",
         "K",
-        count(1),
+        type=int,
     )
     highest_first: bool | None = option(
         "the highest number is the first choice; or 1 is, although the question says 'points' or "

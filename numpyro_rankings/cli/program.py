@@ -52,6 +52,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         interrupted 128 and the number of the signal: 130 after Ctrl-C, 143 after SIGTERM, 129 after
         SIGHUP.
     """
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks, which has loaded the same package
+        import argcomplete
+
+        argcomplete.autocomplete(make_parser())
     argv = sys.argv[1:] if argv is None else list(argv)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # XLA's remarks on slow compilation
     for stream in (sys.stdout, sys.stderr):

@@ -279,3 +279,26 @@ def test_who_answers_twice_is_needed(tmp_path):
         read(tmp_path, text, "ranks", judge="id", duplicates="all")
     survey = read(tmp_path, text, "ranks", judge="id", duplicates="last")
     assert survey.notes == ["no judge has several answers: duplicates= changes nothing"]
+
+
+@pytest.mark.parametrize("layout", ["ranks", "orders", "cell", "votes", "long"])
+def test_the_top_of_lists(tmp_path, layout):
+    columns = {"cell": {"columns": "list"}}.get(layout, {})
+    options = {"judge": "id", "duplicates": "first", **columns}
+    survey = read(tmp_path, TWICE[layout], layout, top=2, **options)
+    tops = {who: order[:2] for who, order in READ_ONCE["first"].items()}
+    assert dict(zip(survey.judges, orders_of(survey), strict=True)) == tops
+    assert survey.notes[-1] == "top=2: 3 lists of 3 had more items"
+
+
+def test_the_top_of_other_files(tmp_path):
+    text = FEW.replace("3,{1,2}", "1,3,2").replace("{1,3},2", "1,2,3").replace("6: 1,2,3", "6: 3,1")
+    survey = read(tmp_path, text, suffix=".soi", top=1)
+    assert orders_of(survey) == [*"c" * 6, *"b" * 3, *"a" * 3]
+    assert survey.rankings.num_rows == 3
+    offered = "a,b,c,d\n1,2,3,\n2,1,,\n,1,,\n"
+    rankings = read(tmp_path, offered, "ranks", unranked="not-offered", top=1).rankings
+    assert rankings.unique().choice_sets.sum(1).tolist() == [3, 2, 1]
+    assert read(tmp_path, offered, "ranks", top=4).notes[-1] == "top=4: 0 lists of 3 had more items"
+    with pytest.raises(RankingsError, match="top is a whole number from 1, not 0"):
+        read(tmp_path, offered, "ranks", top=0)

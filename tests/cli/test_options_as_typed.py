@@ -1,0 +1,125 @@
+"""Options as people type them, and what is shown on a narrow terminal."""
+
+import io
+import os
+import re
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from numpyro_rankings.cli import main
+from numpyro_rankings.cli.arguments import for_screen
+from numpyro_rankings.cli.options import Goals, Plan
+from numpyro_rankings.cli.progress import Progress
+
+
+@pytest.mark.parametrize(
+    "words, meant",
+    [
+        ("fit x.csv --groups 3", "--components or --blocs or --max-clusters"),
+        ("fit --clusters 4", "--components or --blocs or --max-clusters"),
+        ("compare --groups 3", "--components"),
+        ("cluster x.csv --groups 3", "--max-clusters"),
+        ("fit x.csv --output r", "--out"),
+        ("describe x.csv --output r.html", "--plot"),
+        ("fit x.csv --modle mallows", "--model"),
+        ("describe x.csv --juge=id", "--judge"),
+        ("describe x.csv --ties drop", "--overvote"),
+        ("cluster x.csv --famly gaussian", "--family"),  # before that --family is missing
+        ("compare --sed 1", "--seed"),
+    ],
+)
+def test_did_you_mean(words, meant, capsys):
+    assert main(words.split()) == 2
+    message = capsys.readouterr().err
+    assert "unrecognized arguments: --" in message
+    assert f"did you mean {meant}" in message
+
+
+@pytest.mark.parametrize(
+    "words, meant", [("fti x.csv", "fit"), ("fit --model plackettluce", "plackett-luce")]
+)
+def test_did_you_mean_of_other_words(words, meant, capsys):
+    assert main(words.split()) == 2
+    assert f"did you mean {meant}" in capsys.readouterr().err
+
+
+def test_nothing_alike(capsys):
+    assert main("fit --zzzzz 3".split()) == 2
+    message = capsys.readouterr().err
+    assert "unrecognized arguments: --zzzzz (see" in message and "did you mean" not in message
+
+
+def test_top(tmp_path, capsys):
+    (tmp_path / "x.csv").write_text("a,b,c\n1,2,3\n3,1,2\n")
+    assert main(["describe", str(tmp_path / "x.csv"), "--layout", "ranks", "--top", "2"]) == 0
+    shown = capsys.readouterr()
+    assert "--top 2: 2 lists of 2 had more items" in shown.err
+    assert "\n  2: 2\n" in shown.out
+
+
+@pytest.mark.parametrize(
+    "line, expected",
+    [
+        ("numpyro-rankings de", ["describe"]),
+        ("numpyro-rankings fit --over", ["--overvote"]),
+        ("numpyro-rankings describe --layout ", ["ranks", "orders", "long"]),
+    ],
+)
+def test_completion(tmp_path, line, expected):
+    pytest.importorskip("argcomplete")
+    shown = tmp_path / "shown"
+    asked = {
+        "_ARGCOMPLETE": "1",
+        "_ARGCOMPLETE_STDOUT_FILENAME": str(shown),
+        "_ARGCOMPLETE_IFS": "\n",
+    }
+    asked |= {"COMP_LINE": line, "COMP_POINT": str(len(line)), "COMP_TYPE": "9"}
+    subprocess.run(
+        [sys.executable, "-m", "numpyro_rankings"], env={**os.environ, **asked}, timeout=120
+    )
+    words = [word.strip() for word in shown.read_text().split("\n")]
+    assert words[: len(expected)] == expected
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_notes_break_between_words(monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    text = "numpyro-rankings: note: " + " ".join(f"word{k}-{k}" * (1 + k % 3) for k in range(40))
+    shown = for_screen(text, Terminal())
+    assert max(map(len, shown.split("\n"))) <= width
+    assert re.sub(r"\n +", " ", shown) == text
+    assert for_screen(text, io.StringIO()) == text
+    long = "note: " + "x" * 100  # as a path, which can still be copied
+    assert "x" * 100 in for_screen(long, Terminal())
+
+
+@pytest.mark.parametrize("width", [30, 80, 200])
+@pytest.mark.parametrize("num_chains", [4, 24])
+def test_the_line_of_progress_fits(monkeypatch, width, num_chains):
+    monkeypatch.setenv("COLUMNS", str(width))
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    check = SimpleNamespace(rhat=1.729, ess=1234.0)
+    run = SimpleNamespace(
+        num_sweeps=12_345,
+        num_clusters=range(10, 10 + num_chains),
+        last_check=check,
+        check_if_due=lambda: None,
+    )
+    Progress(Plan(num_chains, 0, None, Goals()), is_shown=True).show(run)
+    line = terminal.getvalue().split("\r")[1].rstrip()
+    assert len(line) < width
+    assert line.startswith("12,345 sweeps, ")
+    if width == 200:
+        assert f"/{9 + num_chains}, R-hat 1.729, ESS 1,234" in line
+    if width == 80:
+        clusters = "10/11/12/13" if num_chains == 4 else "10 to 33"
+        assert f"clusters {clusters}, R-hat 1.729, ESS 1,234, about " in line
