@@ -6,7 +6,6 @@ Nothing here imports JAX, so that ``--help`` and mistakes in the arguments are a
 import argparse
 import contextlib
 import csv
-import difflib
 import functools
 import itertools
 import math
@@ -61,9 +60,7 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         wrong = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
         if wrong:
-            message += _did_you_mean(
-                difflib.get_close_matches(wrong[1], re.split("[', ]+", wrong[2]))
-            )
+            message += _did_you_mean(_alike(wrong[1], re.split("[', ]+", wrong[2])))
         raise UserError(f"{message} (see {self.prog} --help)")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -82,7 +79,7 @@ class Parser(argparse.ArgumentParser):
         known = self._option_string_actions
         if meant := [x for x in _MEANT.get(flag.lower(), ()) if x in known]:
             return meant
-        return difflib.get_close_matches(flag.lower(), known, n=2)
+        return _alike(flag.lower(), list(known))
 
 
 # options as people type them: those of other programs, and the words of the page
@@ -104,6 +101,12 @@ _MEANT = {
     "--overwrite": ("--force",),
     "--quiet": ("--no-progress",),
 }
+
+
+def _alike(word: str, words: Sequence[str]) -> list[str]:
+    import difflib  # only after a mistake
+
+    return difflib.get_close_matches(word, words, n=2)
 
 
 def _did_you_mean(names: Sequence[str]) -> str:
