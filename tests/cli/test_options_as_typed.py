@@ -123,3 +123,16 @@ def test_the_line_of_progress_fits(monkeypatch, width, num_chains):
     if width == 80:
         clusters = "10/11/12/13" if num_chains == 4 else "10 to 33"
         assert f"clusters {clusters}, R-hat 1.729, ESS 1,234, about " in line
+
+
+def test_spans_of_one_number(tmp_path, capsys):
+    path = tmp_path / "x.csv"
+    path.write_text("a,b,c,d,age\n1,2,3,,30\n,1,2,3,30\n2,1,,3,30\n")
+    options = ["--layout", "ranks", "--unranked", "not-offered", "--about", "age"]
+    assert main(["describe", str(path), *options]) == 0
+    shown = capsys.readouterr().out
+    assert "judges chose among 3 items each" in shown
+    path.write_text(path.read_text().replace("2,1,,3,30", "2,1,,,40"))
+    assert main(["describe", str(path), *options]) == 0
+    shown = capsys.readouterr().out
+    assert "judges chose among 2 to 3 items each" in shown
