@@ -161,6 +161,21 @@ def test_a_run_that_fails_before_its_first_sweep_keeps_the_path_of_the_other(the
     assert sorted(os.listdir()) == ["out", "small.soi"]
 
 
+def test_the_path_of_another_run_is_not_taken(there, monkeypatch, capsys):
+    """As if --force was killed when the first sweep of new data was stored, before their path."""
+    old = Path("out.run/path.nc").read_bytes()
+    Path("small.soi").write_text(SOI.replace("14: 1,2,3,4", "14: 4,1,3,2"))
+    number = ["--components", components_of(), "--sampler", "tempered"]
+    with monkeypatch.context() as patch:
+        interrupting_after(4, patch)
+        command = ["fit", "small.soi", *number, *SHORT, "--out", "out", "--no-progress", "--force"]
+        assert run(*command) == 130
+    Path("out.run/path.nc").write_bytes(old)
+    monkeypatch.setattr(module, "group_path", raising)
+    assert run(*AUTO_FIT, *SHORT, "--resume", "out") == 2
+    assert "was not begun with --components auto" in capsys.readouterr().err
+
+
 def test_a_run_without_a_path_is_resumed_by_its_number(there, monkeypatch, capsys):
     """As one that was begun so, or was killed when its first sweep was stored."""
     os.remove("out.run/path.nc")
