@@ -306,6 +306,8 @@ def stretches(path: Any) -> list[Stretch]:
 
     :param path: as :func:`group_path` returns it.
     """
+    if not hasattr(path, "data_vars") or "probability" not in path:
+        raise TypeError(f"path must be what group_path returns, got {type(path).__name__}")
     sizes, probability = path["effective_size"].values, path["probability"].values
     components, groups = path["num_components"].values, path["num_groups"].values
     of_groups = np.unique(groups)

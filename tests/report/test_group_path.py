@@ -77,6 +77,14 @@ def test_the_number_that_lasts(numbers, expected):
         np.testing.assert_allclose([found.first, found.last], expected[1:])
 
 
+@pytest.mark.parametrize("path", [{"shares": np.ones((9, 2))}, xr.Dataset()])
+def test_what_is_no_path(path):
+    with pytest.raises(
+        TypeError, match=r"path must be what group_path returns, got (dict|Dataset)"
+    ):
+        lasting_number(path)
+
+
 def test_ranges_follow_one_another():
     ranges = stretches(path_of([1, 1, 1, 0, 2, 2, 2, 3, 3, 3]))
     assert [x.num_components for x in ranges] == [1, 2, 3]
