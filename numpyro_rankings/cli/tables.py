@@ -67,6 +67,8 @@ def write_blocs(
     about: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
     """Write ``blocs.csv``, one row for each bloc of each level from 2 on, numbered from 1."""
+    from numpyro_rankings.report.blocs_in_words import wants_of_bloc
+
     blocs, family = findings.blocs, findings.profiles[0].family
     assert blocs is not None
     rows = []
@@ -77,6 +79,7 @@ def write_blocs(
             row = {"level": level.number, "bloc": number + 1, **is_chosen}
             row |= _columns_of_bloc(level, number, rankings.num_rankings)
             row |= _columns_of_order(bloc, rankings, about)
+            row["wants"] = wants_of_bloc(bloc)  # also of one without an order
             rows.append(row | family.columns_of_bloc(bloc.parameters, items))
     _write(path, rows[0], (row.values() for row in rows))
 
