@@ -10,7 +10,7 @@ from numpyro_rankings.posterior.diagnostics import ESS_BAD, Verdict
 from numpyro_rankings.report.judgements import least_agreement, level_of_blocs
 from numpyro_rankings.words import percent, plural
 
-NO_ORDER_IN_WORDS = "no common order: these judges follow none of the others"
+NO_ORDER_IN_WORDS = "no common order: these judges agree hardly more than by chance"
 BEFORE_EXPLAINED = (
     "A before B: of the members who order the two, at least 60% put A first; such a pair is clear. "
     "Close: not clear. Roughly in this order: at least half of the pairs are clear, and none "
@@ -162,8 +162,13 @@ def table_explained(with_intervals: bool, is_first: bool) -> str:
     return " ".join(filter(None, (of_sizes, _CERTAINTY_EXPLAINED, before)))
 
 
+def lacks_order(bloc: Bloc) -> bool:
+    """Whether the members of a bloc agree hardly more than by chance."""
+    return bool(bloc.agreement < least_agreement(bloc.size))
+
+
 def wants_of_bloc(bloc: Bloc) -> str:
     """Say what the members of a bloc want."""
-    if bloc.agreement < least_agreement(bloc.size):
+    if lacks_order(bloc):
         return NO_ORDER_IN_WORDS
     return words.order_in_words(bloc.levels, bloc.clear_pairs)

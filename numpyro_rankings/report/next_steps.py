@@ -226,6 +226,8 @@ def _use_groups(findings: Findings, judged: Judgements) -> list[Step]:
             return [Step("Report nothing yet.")]
         when = ": the chains do not agree on them" if judged.are_apart else " yet"
         return [Step(f"Do not report the groups{when}.")]
+    if judged.unclear == "no order":
+        return [Step("Report that there is no common order.")]
     if findings.reference is None:
         return [Step("Report what all together want: there is one group.")]
     if judged.unclear:

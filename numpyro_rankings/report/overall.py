@@ -58,10 +58,13 @@ def _describe_blocs(findings: Findings, judged: Judgements, blocs: Blocs) -> lis
         but = "Do not rely on the groups" if judged.chains == "bad" else "Use the groups with care"
         groups = [("care", f"{but}: {_describe_chains(findings, judged)}.")]
     if blocs.number == 1:
-        return [
-            ("good", "Report what all together want: there is one bloc."),
-            *groups,
-        ]
+        one: _Part = ("good", "Report what all together want: there is one bloc.")
+        if said.lacks_order(blocs.blocs[0]):
+            one = (
+                "care",
+                "There is no common order: all together agree hardly more than by chance.",
+            )
+        return [one, *groups]
     if judged.blocs == "good":
         return [("good", f"Report {what}: {keep}"), ("good", agree), *groups]
     runs = f"Only {said.runs_that_agree(blocs)} these blocs."
@@ -82,6 +85,8 @@ def _describe_groups(findings: Findings, judged: Judgements) -> list[_Part]:
         what = "Report nothing" if is_one else "Do not report the groups"
         return [("bad", f"{what}{'' if judged.are_apart else ' yet'}: {runs}.")]
     chains: _Part = (judged.chains, f"{sentence(runs)}.")
+    if judged.unclear == "no order":
+        return [("care", _describe_no_order(findings)), chains]
     if is_one:
         return [("good", "Report what all together want: there is one group."), chains]
     if judged.unclear:
@@ -126,11 +131,24 @@ def _why_unclear(findings: Findings, judged: Judgements) -> str:
         return f"{share(findings.left)} are in groups that do not hold"
     if judged.unclear == "":
         return ""
+    if judged.unclear == "no order":
+        return "the only group has no common order"
     how_alike = f"({_agreements(held)}, {_CHANCE})"
     if len(held) == 1:
         its = f"has {share(1 - findings.left)} of all, and its members hardly agree"
         return f"the only one that holds {its} {how_alike}"
     return f"the {len(held)} that hold have members who hardly agree {how_alike}"
+
+
+def _describe_no_order(findings: Findings) -> str:
+    """Say that all together have no common order, and how sure this is."""
+    one, what = findings.profiles[0], "There is no common order"
+    if findings.reference is not None:
+        what = "There are no clear groups, and no common order"
+    agreement = f"agreement {percent(one.agreement)}, {_CHANCE}"
+    strength = one.strength() if findings.with_intervals else ""
+    how_alike = "; ".join(filter(None, (agreement, strength)))
+    return f"{what}: all together agree hardly more than by chance ({how_alike})."
 
 
 def _describe_agreement(findings: Findings, judged: Judgements) -> list[_Part]:
@@ -180,6 +198,8 @@ def trust(findings: Findings) -> str:
         return "No: no group holds."
     if judged.chains == "care":
         return f"Partly: {runs}.{f' {sentence(doubt)}.' if doubt else ''}"
+    if judged.unclear == "no order" and not findings.blocs_first:
+        return "Yes: the runs agree that there is no common order."
     if judged.unclear and not findings.blocs_first:  # the verdict on all says why
         return "Yes: the runs agree that there are no clear groups."
     if but := _why_unclear(findings, judged) or doubt:

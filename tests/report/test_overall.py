@@ -1,21 +1,27 @@
 """The verdict at the top of the page and of the screen, which counts everything."""
 
 import html
+import itertools
 
 import jax
 import numpy as np
 import pytest
 from helpers.command_line import QUICK_FIT, SOI
-from helpers.fabricated import fabricated_mcmc, fabricated_partition_mcmc, with_groups
+from helpers.fabricated import (
+    fabricated_mcmc,
+    fabricated_partition_mcmc,
+    fabricated_weights_mcmc,
+    with_groups,
+)
 
-from numpyro_rankings import read_rankings, words
+from numpyro_rankings import Rankings, read_rankings, words
 from numpyro_rankings.cli import fit, main
 from numpyro_rankings.cli.session import Sampled
 from numpyro_rankings.datasets import simulate_mallows_mixture
 from numpyro_rankings.posterior.diagnostics import Verdict
 from numpyro_rankings.posterior.predictive_checks import PredictiveCheck, PredictiveChecks
 from numpyro_rankings.report import findings_of
-from numpyro_rankings.report.answers import short_answers
+from numpyro_rankings.report.answers import short_answers, wants
 from numpyro_rankings.report.judgements import (
     HARDLY_AGREE,
     MANY_OUTSIDE,
@@ -23,6 +29,7 @@ from numpyro_rankings.report.judgements import (
     judge_fit,
     judgements_of,
 )
+from numpyro_rankings.report.next_steps import next_steps
 from numpyro_rankings.report.overall import overall, trust
 from numpyro_rankings.report.write import write_findings
 
@@ -268,6 +275,62 @@ def test_one_population(groups):
     assert overall(one).headline == "Report what all together want: there is one group."
     bad = overall(with_worst(one, 1.004, 50, "bad"))
     assert bad.headline == "Report nothing yet: the draws are too few (ESS 50)."
+
+
+@pytest.mark.parametrize("is_mixture", [True, False])
+def test_one_group_without_a_common_order_is_called_that(groups, is_mixture):
+    """By the limit of a component of a ladder, with the interval of its concentration."""
+    one = groups.profiles[0]._replace(
+        agreement=0.004,
+        size=480.0,
+        concentration=np.array([0.03, 0.02]),
+        concentration_interval=np.array([[0.001, 0.074], [0.0, 0.1]]),
+    )
+    found = groups._replace(profiles=[one], total=480)
+    found = found if is_mixture else found._replace(reference=None)
+    said = overall(found)
+    assert said.level == "care"
+    assert said.headline == (
+        f"There {'are no clear groups, and' if is_mixture else 'is'} no common order: all together "
+        "agree hardly more than by chance (agreement <1%, where 0% is chance; θ of stage 1 is "
+        "0.03, 90% interval 0.00–0.07)."
+    )
+    assert not any("Agreement" in text or "alike" in text for text in said.reasons)
+    assert trust(found) == "Yes: the runs agree that there is no common order."
+    assert [step.text for step in next_steps(found)] == ["Report that there is no common order."]
+    assert wants(found) == ["no common order: these judges agree hardly more than by chance"]
+    few_draws = overall(with_worst(found, 1.004, 99, "care"))
+    assert "θ" not in few_draws.headline and "no common order" in few_draws.headline
+    bad = overall(with_worst(found, 2.18, 5, "bad"))
+    assert "common order" not in bad.headline and bad.level == "bad"
+
+    has_order = found._replace(profiles=[one._replace(agreement=0.01)])
+    assert overall(has_order).headline.startswith("Report ")
+    assert "common order" not in wants(has_order)[0]
+
+
+def test_weights_without_a_common_order():
+    """Those of a Plackett–Luce model, all 24 orders of four items 20 times."""
+    orders = list(itertools.permutations(range(4)))
+    rankings = Rankings.from_orderings(orders, num_items=4, counts=[20] * 24)
+    mcmc = fabricated_weights_mcmc(rankings, 2, draws=200)  # of which the second one is empty
+    mcmc._states["z"] |= {
+        "weights": np.random.default_rng(0).dirichlet([2000.0] * 4, (2, 200, 2)),
+        "assignments": np.zeros((2, 200, 480), np.int8),
+        "cluster_sizes": np.broadcast_to([480, 0], (2, 200, 2)),
+        "num_clusters": np.ones((2, 200), int),
+    }
+    said = overall(findings_of(mcmc, rankings, checks=None))
+    assert "no common order" in said.headline and "(agreement <1%, where" in said.headline
+    assert "the weights of all items are within 0.24–0.26, their 90% intervals" in said.headline
+
+
+def test_one_bloc_without_a_common_order(blocs):
+    one = blocs.blocs._replace(number=1)
+    levels = list(one.levels)
+    levels[0] = levels[0]._replace(blocs=(levels[0].blocs[0]._replace(agreement=0.002),))
+    said = overall(blocs._replace(blocs=one._replace(levels=tuple(levels))))
+    assert said.level == "care" and said.headline.startswith("There is no common order")
 
 
 def test_points_have_no_agreement():
