@@ -72,7 +72,8 @@ to a folder of each in it):
                    the row in FILE, and the columns of --about, and how surely it belongs there: the
                    probability that it is in the same cluster as the others
   blocs.csv        if there are more than 4 groups, or the chains disagree: the blocs, which are the
-                   coarse view of the groups; assignments.csv has the bloc of each ranking
+                   coarse view of the groups; assignments.csv has the bloc of each ranking, and as
+                   bloc_probability how surely it belongs there
   path.csv         with --components auto: the probability of each number of groups, as if there
                    were fewer rankings
   posterior.nc     the draws behind the results, for ArviZ: arviz.from_netcdf("posterior.nc").
@@ -362,8 +363,11 @@ def _write_assignments(path: Path, findings: "Findings", survey: "Survey") -> No
     elif survey.rows is not None:  # by which a survey without names can be joined
         columns["row"] = survey.rows.tolist()
     columns |= {"ranking": range(1, len(rows) + 1), "ordering": (lists[row] for row in rows)}
-    blocs = None if findings.blocs is None else findings.blocs.labels[place] + 1
-    taken = {*columns, "cluster", "bloc", "probability"}
+    blocs = None
+    if findings.blocs is not None:
+        of_each = findings.blocs.labels[place]
+        blocs = of_each + 1, findings.blocs.membership[rows, of_each]
+    taken = {*columns, "cluster", "bloc", "probability", "bloc_probability"}
     for name, values in survey.about.items():
         columns[f"{name} (in the file)" if name in taken else name] = values
     clusters = (numbers[int(label)] for label in labels)

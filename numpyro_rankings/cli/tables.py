@@ -47,16 +47,21 @@ def write_assignments(
     columns: Mapping[str, Iterable[Any]],
     clusters: Iterable[int],
     probability: Iterable[float],
-    blocs: Iterable[int] | None = None,
+    blocs: tuple[Iterable[int], Iterable[float]] | None = None,
 ) -> None:
     """Write ``assignments.csv``, one row for each ranking or point.
 
     :param columns: names of the first columns, and their entries.
     :param probability: with which each is in the same cluster as the others of its cluster.
+    :param blocs: the bloc of each, and the probability with which it belongs there.
     """
-    of_blocs = {} if blocs is None else {"bloc": blocs}
-    texts = (f"{p:.4g}" for p in probability)
-    columns = {**columns, "cluster": clusters, **of_blocs, "probability": texts}
+    columns, texts = {**columns, "cluster": clusters}, (f"{p:.4g}" for p in probability)
+    if blocs is None:
+        columns |= {"probability": texts}
+    else:
+        number, certainty = blocs
+        columns |= {"bloc": number, "probability": texts}
+        columns |= {"bloc_probability": (f"{p:.4g}" for p in certainty)}
     _write(path, columns, zip(*columns.values(), strict=True))
 
 
