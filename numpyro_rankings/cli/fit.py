@@ -4,7 +4,7 @@ import argparse
 import functools
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -170,7 +170,8 @@ def _fit_one(
             thin = _choose_thinning(session.plan, options.model, rankings)
             title = f"Groups in {Path(options.file).name if options.file else 'APA 1980'}"
             named = rename_rankings(rankings, shown_names(survey))
-            session.interim = _interim_page(session, options, title, named, thin, path)
+            read = _how_read(survey)
+            session.interim = _interim_page(session, options, title, named, thin, path, read)
             with memory_errors():
                 sampled = _sample(session, options.model, rankings, thin, make_kernel)
                 if options.model.components is None:
@@ -188,6 +189,7 @@ def _fit_one(
             _print_summary(session.out, named, named_findings, status)
 
         details = session.details(*_data_and_model(options, rankings), thin, sampled.lengths)
+        details |= read
         return session.conclude(sampled, findings, details, write, show)
 
 
@@ -248,12 +250,14 @@ def _interim_page(
     rankings: "Rankings",
     thin: int,
     path: Any,
+    read: Mapping[str, str] | None = None,
 ) -> InterimPage:
     """Return the page that is written while the run goes on."""
 
     def details(run: "Run") -> dict[str, str]:
         data_and_model = _data_and_model(options, rankings)
-        return session.details(*data_and_model, thin, lengths_of(run, thin))
+        made = session.details(*data_and_model, thin, lengths_of(run, thin))
+        return made | dict(read or {})
 
     find = finder_of_groups(rankings, title, session.plan.chains, details, options.blocs, path)
     return InterimPage(session.out, find)
@@ -305,6 +309,11 @@ def _data_and_model(options: FitOptions, rankings: "Rankings") -> tuple[str, str
         f"{fewest if fewest == most else f'{fewest} to {most}'} of them"
     )
     return data, MODELS[options.model.model].in_words(options.model)
+
+
+def _how_read(survey: "Survey") -> dict[str, str]:
+    """Say what was left out, closed or read as something else, for the last section too."""
+    return {"how the file was read": "; ".join(survey.notes)} if survey.notes else {}
 
 
 def _write(

@@ -10,6 +10,7 @@ from typing import Any
 
 from numpyro_rankings.posterior import Blocs
 from numpyro_rankings.posterior.diagnostics import Verdict
+from numpyro_rankings.rankings.counts import never_compared
 from numpyro_rankings.report import blocs_in_words as said
 from numpyro_rankings.report.findings import Findings
 from numpyro_rankings.report.judgements import (
@@ -42,6 +43,8 @@ def overall(findings: Findings) -> Verdict:
             asked = plural(blocs.number, "bloc")
             others.append((level, f"The {asked} that you asked for: {headline}"))
     others += [*_describe_agreement(findings, judged), *_describe_fit(judged)]
+    if findings.apart:
+        others.append(("care", f"{sentence(never_compared(findings.apart))}."))
     level = min((what[0], *(x[0] for x in others)), key=_LEVELS.index)
     others.sort(key=lambda x: _LEVELS.index(x[0]))
     return Verdict(level, what[1], [text for _, text in others])

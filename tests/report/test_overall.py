@@ -3,6 +3,7 @@
 import html
 import itertools
 
+import arviz as az
 import jax
 import numpy as np
 import pytest
@@ -14,8 +15,9 @@ from helpers.fabricated import (
     with_groups,
 )
 
-from numpyro_rankings import Rankings, read_rankings, words
+from numpyro_rankings import Rankings, read_rankings, read_survey, words
 from numpyro_rankings.cli import fit, main
+from numpyro_rankings.cli.item_names import rename_findings
 from numpyro_rankings.cli.session import Sampled
 from numpyro_rankings.datasets import simulate_mallows_mixture
 from numpyro_rankings.posterior.diagnostics import Verdict
@@ -325,6 +327,24 @@ def test_weights_without_a_common_order():
     assert "the weights of all items are within 0.24–0.26, their 90% intervals" in said.headline
 
 
+def test_leagues_that_never_meet_are_told_before_the_fit(groups):
+    rankings = Rankings.from_orderings(
+        [[0, 1], [2, 3], [1, 0], [3, 2]],
+        items=list("ABCD"),
+        counts=[20] * 4,
+        choice_sets=np.repeat([[1, 1, 0, 0], [0, 0, 1, 1]], 2, 0)[[0, 2, 1, 3]].astype(bool),
+    )
+    found = findings_of(fabricated_weights_mcmc(rankings, 2), rankings, checks=None)
+    assert found.apart == [["A", "B"], ["C", "D"]]
+    said = "No judge compares items of different sets, which are {A and B} and {C and D}: how one"
+    with_reason = overall(found)
+    assert any(reason.startswith(said) for reason in with_reason.reasons)
+    assert with_reason.level != "good"
+    renamed = rename_findings(found, list("ABCD"), ["Ann", "B", "C", "D"])
+    assert "{Ann and B}" in " ".join(overall(renamed).reasons)
+    assert not any("sets" in reason for reason in overall(groups).reasons)
+
+
 def test_one_bloc_without_a_common_order(blocs):
     one = blocs.blocs._replace(number=1)
     levels = list(one.levels)
@@ -368,3 +388,27 @@ def test_screen_and_page_have_the_same(tmp_path, monkeypatch, capsys):
     said = " ".join(box.replace("</strong>", "").split())
     shown = " ".join(capsys.readouterr().out.split())
     assert shown.startswith(f"Groups in 40 rankings of 4 items {said} Two independent runs")
+
+
+def test_what_the_options_did_is_on_the_page(tmp_path, monkeypatch):
+    """Who was left out, which gaps were closed, and which codes are no ranks."""
+    monkeypatch.chdir(tmp_path)
+    rows = ["1,2,3", "2,,1", "-9,1,2", "3,,1", ",,"]
+    text = "".join(f"{k},{row}\n" for k, row in enumerate(rows * 4))
+    (tmp_path / "x.csv").write_text(f"who,<Ann>,Bob,Cid\n{text}")
+    options = ["--layout", "ranks", "--judge", "who", "--gaps", "close", "--missing", "-9"]
+    survey = read_survey("x.csv", "ranks", judge="who", gaps="close", missing="-9")
+    mcmc = fabricated_mcmc(survey.rankings)
+    monkeypatch.setattr("numpyro_rankings.cli.session.use_compilation_cache", lambda: None)
+    monkeypatch.setattr(fit, "_sample", lambda *_: Sampled(mcmc, "length", (60, 60)))
+    assert main(["fit", "x.csv", *options, *QUICK_FIT, "--out", "out"]) == 0
+    page = html.unescape(open("out/report.html", encoding="utf-8").read())
+    read = page.partition("<dt>how the file was read</dt><dd>")[2].partition("</dd>")[0]
+    for text in (
+        "4 judges rank nothing and are left out: x.csv:6",
+        "gaps were closed in 4 lists",
+        "read as not ranked: '-9' in 4 cells",
+    ):
+        assert text in read
+    attributes = az.from_netcdf("out/posterior.nc").attrs
+    assert html.unescape(read) == attributes["how_the_file_was_read"]
