@@ -365,7 +365,7 @@ def _level(data: BlocData, drawn: DrawnSizes, searched: SearchedLevels, number: 
     return BlocLevel(
         number=number,
         kept=float(kept),
-        # of a draw that says less than one population, blocs keep all there is
+        # Of a draw that says less than one population, blocs keep all there is.
         kept_interval=interval_of(gain / np.maximum(gains, _LEAST_GAIN * gains.mean())),
         blocs=_describe(data, fit, order, sizes),
         parent=flow.argmax(0).astype(np.int32) if number > 1 else np.zeros(1, np.int32),
