@@ -195,6 +195,8 @@ def _use_blocs(
     not_groups = ""
     if judged.chains == "bad" and findings.held:
         not_groups = " Do not report the groups."
+    if judged.blocs != "bad" and all(map(said.lacks_order, blocs.blocs)):
+        return [Step("Report that there is no common order.")]
     if judged.blocs == "good":
         return [Step(f"Report the {what}.{not_groups}")]
     steps = [Step(f"Report the {what} with care.{not_groups}")] if judged.blocs == "care" else []

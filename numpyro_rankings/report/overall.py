@@ -60,14 +60,16 @@ def _describe_blocs(findings: Findings, judged: Judgements, blocs: Blocs) -> lis
         agree = "The runs agree on the blocs."
         but = "Do not rely on the groups" if judged.chains == "bad" else "Use the groups with care"
         groups = [("care", f"{but}: {_describe_chains(findings, judged)}.")]
+    if judged.blocs != "bad" and all(map(said.lacks_order, blocs.blocs)):
+        headline = "There is no common order: all together agree hardly more than by chance."
+        if blocs.number > 1:
+            headline = "There are no clear blocs: their members agree hardly more than by chance."
+        return [("care", headline), *groups]
     if blocs.number == 1:
-        one: _Part = ("good", "Report what all together want: there is one bloc.")
-        if said.lacks_order(blocs.blocs[0]):
-            one = (
-                "care",
-                "There is no common order: all together agree hardly more than by chance.",
-            )
-        return [one, *groups]
+        return [
+            ("good", "Report what all together want: there is one bloc."),
+            *groups,
+        ]
     if judged.blocs == "good":
         return [("good", f"Report {what}: {keep}"), ("good", agree), *groups]
     runs = f"Only {said.runs_that_agree(blocs)} these blocs."

@@ -24,6 +24,7 @@ from numpyro_rankings.posterior.diagnostics import Verdict
 from numpyro_rankings.posterior.predictive_checks import PredictiveCheck, PredictiveChecks
 from numpyro_rankings.report import findings_of
 from numpyro_rankings.report.answers import short_answers, wants
+from numpyro_rankings.report.blocs_in_words import wants_of_bloc
 from numpyro_rankings.report.judgements import (
     HARDLY_AGREE,
     MANY_OUTSIDE,
@@ -349,8 +350,26 @@ def test_one_bloc_without_a_common_order(blocs):
     one = blocs.blocs._replace(number=1)
     levels = list(one.levels)
     levels[0] = levels[0]._replace(blocs=(levels[0].blocs[0]._replace(agreement=0.002),))
-    said = overall(blocs._replace(blocs=one._replace(levels=tuple(levels))))
+    found = blocs._replace(blocs=one._replace(levels=tuple(levels)))
+    said = overall(found)
     assert said.level == "care" and said.headline.startswith("There is no common order")
+    assert [step.text for step in next_steps(found)] == ["Report that there is no common order."]
+
+
+def test_blocs_without_a_common_order(blocs):
+    """All of them, on which the chains may agree; of one it is said beside it."""
+    none = with_blocs(blocs, [0.002, -1e-9, 0.01], [True] * 4)
+    said = overall(none)
+    assert said.level == "care"
+    assert said.headline == (
+        "There are no clear blocs: their members agree hardly more than by chance."
+    )
+    assert any("(0% to 1%, where 0% is chance)" in reason for reason in said.reasons)
+    assert [step.text for step in next_steps(none)] == ["Report that there is no common order."]
+    one = with_blocs(blocs, [0.3, 0.2, 0.01], [True] * 4)
+    assert overall(one).headline.startswith("Report 3 blocs: they explain")
+    assert wants_of_bloc(one.blocs.blocs[2]).startswith("no common order")
+    assert overall(with_blocs(none, [0.01] * 3, [True, False, False, False], False)).level == "bad"
 
 
 def test_points_have_no_agreement():
