@@ -68,6 +68,7 @@ def read_file(file: str | None, table: TableOptions) -> "Survey":
         check_file(file)
     from numpyro_rankings.datasets import load_dataset
     from numpyro_rankings.rankings import RankingsError
+    from numpyro_rankings.rankings.counts import apart_in_words
     from numpyro_rankings.readers import read_survey
     from numpyro_rankings.readers.surveys import survey_of
 
@@ -79,6 +80,8 @@ def read_file(file: str | None, table: TableOptions) -> "Survey":
         return survey_of(load_dataset(), "bundled")
     with as_user_errors(RankingsError):
         survey = read_survey(file, table.layout, **options)
+    if apart := apart_in_words(survey.rankings):
+        survey.notes.append(apart)
     for text in survey.notes:
         note(text)
     return survey

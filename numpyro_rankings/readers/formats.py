@@ -24,8 +24,8 @@ from numpyro_rankings.readers.grids import (
     looks_like_table,
 )
 from numpyro_rankings.readers.own_table import is_own_table, read_table
-from numpyro_rankings.readers.preflib import read_preflib
-from numpyro_rankings.readers.surveys import Survey, read_layout, survey_of
+from numpyro_rankings.readers.preflib import read_preflib_lines
+from numpyro_rankings.readers.surveys import Survey, merged_survey_of, read_layout, survey_of
 
 
 class FileFormat(NamedTuple):
@@ -33,7 +33,7 @@ class FileFormat(NamedTuple):
 
     name: str  # its name in messages
     extensions: tuple[str, ...]  # those of its files
-    read: Callable[..., Rankings | Survey]  # reads a file
+    read: Callable[..., Rankings | Survey]  # reads a file, with a row for each line
     # those of similar files, which the reader reads if they hold rankings
     similar: tuple[str, ...] = ()
     options: tuple[str, ...] = ()  # names of the options that the reader takes
@@ -43,7 +43,9 @@ class FileFormat(NamedTuple):
 
 
 FORMATS = (
-    FileFormat("a PrefLib file", (".soc", ".soi"), read_preflib, similar=unsupported.SUFFIXES),
+    FileFormat(
+        "a PrefLib file", (".soc", ".soi"), read_preflib_lines, similar=unsupported.SUFFIXES
+    ),
     FileFormat(
         BLT,
         (".blt",),
@@ -166,7 +168,7 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
         others = {key: value for key, value in options.items() if key not in taken}
         check_no_options(name, one.name, layout, others)
         read = one.read(source, **taken)
-        survey = survey_of(read, one.name) if isinstance(read, Rankings) else read
+        survey = merged_survey_of(read, one.name) if isinstance(read, Rankings) else read
         if extension in one.similar:
             survey.notes.append(
                 f"no order of the {extension} file has a tie: it is read as strict orders"

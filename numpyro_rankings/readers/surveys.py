@@ -70,6 +70,21 @@ def survey_of(rankings: Rankings, layout: str) -> Survey:
     return Survey(rankings, np.arange(rankings.num_rankings), None, {}, layout, [])
 
 
+def merged_survey_of(rankings: Rankings, layout: str) -> Survey:
+    """Return the survey of rankings as they follow each other in a file, with equal rows merged."""
+    return Survey(*_merged(rankings), None, {}, layout, [])
+
+
+def _merged(by_row: Rankings) -> tuple[Rankings, np.ndarray]:
+    """Merge equal rows; return the place of each ranking among labels in the order of the new ones.
+
+    The places are in the order of the rows before.
+    """
+    merged, rows = by_row.merged()
+    of_each = np.repeat(rows, np.asarray(by_row.counts))
+    return merged, np.argsort(np.argsort(of_each, kind="stable"))
+
+
 def read_layout(source: Any, layout: str | None = None, **options: Any) -> Survey:
     """Read a table of rankings; see :func:`~numpyro_rankings.read_survey`."""
     if layout is not None and layout not in LAYOUTS:
@@ -142,10 +157,8 @@ def survey_of_lists(
     for name in spec.about:
         texts = grid.column(name).mapped(str, object)
         about[name] = np.repeat(texts[rows], counts).tolist()
-    merged, merged_rows = by_row.merged()
+    merged, label_index = _merged(by_row)
     numbers = np.repeat(grid.numbers[rows], counts)
-    # the place of each ranking among labels that are in the order of the merged rows
-    label_index = np.argsort(np.argsort(np.repeat(merged_rows, counts), kind="stable"))
     return Survey(merged, label_index, judges, about, layout, notes, numbers, lists.ballots)
 
 

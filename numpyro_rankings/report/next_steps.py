@@ -199,6 +199,8 @@ def _use_blocs(
     not_groups = ""
     if judged.chains == "bad" and findings.held:
         not_groups = " Do not report the groups."
+    if judged.blocs != "bad" and all(map(said.lacks_order, blocs.blocs)):
+        return [Step("Report that there is no common order.")]
     if judged.blocs == "good":
         return [Step(f"Report the {what}.{not_groups}")]
     steps = [Step(f"Report the {what} with care.{not_groups}")] if judged.blocs == "care" else []
@@ -230,6 +232,8 @@ def _use_groups(findings: Findings, judged: Judgements) -> list[Step]:
             return [Step("Report nothing yet.")]
         when = ": the chains do not agree on them" if judged.are_apart else " yet"
         return [Step(f"Do not report the groups{when}.")]
+    if judged.unclear == "no order":
+        return [Step("Report that there is no common order.")]
     if findings.reference is None:
         return [Step("Report what all together want: there is one group.")]
     if judged.unclear:
