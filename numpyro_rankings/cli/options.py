@@ -229,9 +229,9 @@ class TableOptions:
         choices=["below", "not-offered"],
     )
     gaps: str | None = option(
-        "whether to keep the order of the items where a rank or place is left out (default: "
-        "refuse)",
-        choices=["refuse", "close"],
+        "where a rank or place is left out: close keeps the order of the items that are ranked; "
+        "fill first puts the item there, if it is the only one that is left out (default: refuse)",
+        choices=["refuse", "close", "fill"],
     )
     encoding: str | None = option(
         "encoding of a text file, such as windows-1252 or mac-roman (default: UTF-8, or UTF-16 if "

@@ -111,8 +111,9 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
     :param count: the column with the number of rankings that a row stands for.
     :param unranked: what it means that an item is not ranked: ``"below"``, it ranks below the
         others; or ``"not-offered"``, the judge did not choose among it.
-    :param gaps: ``"refuse"``, or ``"close"`` to keep the order of the items where a rank or place
-        is left out.
+    :param gaps: what becomes of lists in which a rank or place is left out: ``"refuse"``;
+        ``"close"``, the order of the items that are ranked is kept; or ``"fill"``, if only one item
+        and one rank are left out, the item has that rank, and other gaps are closed.
     :param columns: names of the columns of the question, or patterns such as ``"Q5_*"``, in which
         ``*`` stands for any text and ``?`` for one character; the columns that no option names are
         left out.

@@ -31,7 +31,7 @@ class QuestionSpec(NamedTuple):
     items: tuple[str, ...] | None = None  # names of all items
     # the columns of the question; all that have no meaning if it is empty
     patterns: tuple[str, ...] = ()
-    closes_gaps: bool = False  # whether ranks and places may be left out
+    gaps: str = "refuse"  # what becomes of lists in which ranks or places are left out
     is_not_offered: bool = False  # whether the items that a judge does not rank were not offered
     separator: str | None = None  # the text between the items in a cell
     missing: tuple[str, ...] = ()  # texts that mean that nothing is ranked
@@ -49,6 +49,11 @@ class QuestionSpec(NamedTuple):
     def special(self) -> set[str]:
         """Columns that are neither items nor places."""
         return set(self.named)
+
+    @property
+    def closes_gaps(self) -> bool:
+        """Whether ranks and places may be left out."""
+        return self.gaps != "refuse"
 
     @property
     def may_have_gaps(self) -> bool:
@@ -88,7 +93,8 @@ class TableOptions(NamedTuple):
 
     def check(self) -> None:
         """Refuse values that an option does not have."""
-        for name, known in (("unranked", ("below", "not-offered")), ("gaps", ("refuse", "close"))):
+        choices = {"unranked": ("below", "not-offered"), "gaps": ("refuse", "close", "fill")}
+        for name, known in choices.items():
             value = getattr(self, name)
             if value not in known:
                 raise RankingsError(f"{name} is {' or '.join(map(repr, known))}, not {value!r}")
@@ -118,7 +124,7 @@ class TableOptions(NamedTuple):
             patterns=(
                 (self.columns,) if isinstance(self.columns, str) else tuple(map(str, self.columns))
             ),
-            closes_gaps=self.gaps == "close",
+            gaps=self.gaps,
             is_not_offered=self.unranked == "not-offered",
             separator=self.separator,
             missing=tuple(str(word).strip() for word in said),

@@ -159,7 +159,7 @@ def _refuse_list(
     """Say why the parts of a cell are no list of items."""
     if "" in parts and not closes_gaps:
         shown = shorten("; ".join(parts), _LENGTH)
-        hint = f"{option('gaps', 'close')} keeps the order of the items that are listed"
+        hint = f"{option('gaps', 'close')} keeps the order of the items that are ranked"
         if not any(x and not x.isdecimal() for x in parts):
             hint = (
                 "if the numbers are ranks, split the cells into a column for each item, and add "

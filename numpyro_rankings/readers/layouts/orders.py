@@ -16,7 +16,7 @@ from numpyro_rankings.readers.answers import (
 from numpyro_rankings.readers.grids import Column, Grid, first_places, table_of
 from numpyro_rankings.readers.headers import Table, name_columns
 from numpyro_rankings.readers.layouts.base import Layout, Lines
-from numpyro_rankings.readers.lists import Lists
+from numpyro_rankings.readers.lists import Lists, notes_of_holes, remedy_of_gap
 from numpyro_rankings.readers.other_questions import refuse_ticks
 from numpyro_rankings.readers.questions import Question, QuestionSpec
 from numpyro_rankings.readers.votes import has_words_of_ballots
@@ -85,21 +85,27 @@ class Orders(Layout):
         index = _items_of_places(grid, places, spec.items)
         orderings = table_of(places, index.__getitem__)
         _refuse_twice(grid, places, orderings)
-        is_hole = (orderings[:, :-1] < 0) & (orderings[:, 1:] >= 0)
-        has_gap = is_hole.any(1)
+        ends_gap = (orderings[:, :-1] < 0) & (orderings[:, 1:] >= 0)
+        has_gap, notes = ends_gap.any(1), tuple[str, ...]()
+        items = tuple(text for text in index if text)
         if has_gap.any():
-            if not spec.closes_gaps:
+            has_hole, left_out = _items_left_out(orderings, len(items))
+            if spec.gaps == "refuse":
                 row = int(np.argmax(has_gap))
                 gap = next(place for place in places if not place.text(row))
-                after = places[int(np.argmax(is_hole[row])) + 1]
+                after = places[int(np.argmax(ends_gap[row])) + 1]
                 raise RankingsError(
                     f"{grid.at(row, gap)} is empty, but {after.name!r} is {after.text(row)!r}; "
-                    f"{option('gaps', 'close')} keeps the order of the items that are listed"
+                    f"{remedy_of_gap(items[left_out[row]] if has_hole[row] else '')}"
                 )
+            notes = notes_of_holes(int(has_hole.sum()), spec.gaps)
+            if spec.gaps == "fill":
+                orderings[has_hole, np.argmin(orderings[has_hole], axis=1)] = left_out[has_hole]
+                has_gap &= ~has_hole
             closed = np.argsort(orderings < 0, axis=1, kind="stable")
             orderings = np.take_along_axis(orderings, closed, axis=1)
-        items = tuple(text for text in index if text)
-        return Lists(items, orderings, np.arange(len(orderings)), grid.where, int(has_gap.sum()))
+        rows = np.arange(len(orderings))
+        return Lists(items, orderings, rows, grid.where, int(has_gap.sum()), notes=notes)
 
     def table(self, orderings: np.ndarray, items: tuple[str, ...]) -> Lines:
         """Write a column for each place, in which None is the end of a list."""
@@ -212,6 +218,14 @@ def _items_of_places(
             f"expected {names_shown(known)}"
         )
     return {"": -1} | {text: k for k, text in enumerate(known)}
+
+
+def _items_left_out(orderings: np.ndarray, num_items: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return which rows leave out one item and one place, not the last, and the item of these."""
+    is_listed = orderings >= 0
+    last = orderings.shape[1] - np.argmax(is_listed[:, ::-1], axis=1)
+    has_hole = (is_listed.sum(1) == num_items - 1) & (last == num_items)
+    return has_hole, num_items * (num_items - 1) // 2 - np.where(is_listed, orderings, 0).sum(1)
 
 
 def _refuse_twice(grid: Grid, places: Sequence[Column], orderings: np.ndarray) -> None:

@@ -81,7 +81,7 @@ class Ranks(Layout):
             return lists_of_ballots(grid, spec, votes_of_ranks(names, ranks))
         rows, items = np.nonzero(ranks)
         entries = rows, items, ranks[rows, items]
-        return lists_of_ranks(names, entries, np.arange(len(ranks)), grid.where, spec.closes_gaps)
+        return lists_of_ranks(names, entries, np.arange(len(ranks)), grid.where, spec.gaps)
 
     def table(self, orderings: np.ndarray, items: tuple[str, ...]) -> Lines:
         """Write whole numbers, masked where an item is not ranked."""
