@@ -15,7 +15,7 @@ from numpyro_rankings.words.commands import OUT
 _MIN_DRAWS = 4  # R-hat needs at least these in each chain
 _READING = (
     "judge about count items item rank unranked gaps columns missing highest_first separator "
-    "header_rows encoding overvote skipped repeated write_ins max_ranks aliases contest"
+    "header header_rows encoding overvote skipped repeated write_ins max_ranks aliases contest"
 ).split()
 
 
@@ -253,6 +253,10 @@ class TableOptions:
         "cell: what is between the items, such as ';', comma, newline or space; votes: what is "
         "between several names at a rank (default: what the cells show)",
         "TEXT",
+    )
+    header: str | None = option(
+        "the first row is a ballot: the columns have no names, and are called 1, 2, …",
+        choices=["none"],
     )
     header_rows: int | None = option(
         "number of rows above the answers, 1 to 3 (default: 1, or those that Qualtrics and "

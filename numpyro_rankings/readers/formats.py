@@ -125,6 +125,9 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
     :param separator: of the layout ``"cell"``, what is between the items; by default what the cells
         show. Of ``"votes"``, what is between several names at a rank; by default what is between
         names that other cells have alone.
+    :param header: ``"none"`` if the first row of a text file or a spreadsheet is a ballot: the
+        columns are then called 1, 2, …, and so are the items of a table of ranks, unless ``items``
+        names them. A first row that looks like the rows below is asked about.
     :param header_rows: number of rows above the answers, if there is more than one and they are not
         recognised; rows that are blank do not count.
     :param encoding: of a text file, such as ``"windows-1252"``; by default UTF-8, or UTF-16 if the

@@ -38,6 +38,7 @@ class QuestionSpec(NamedTuple):
     highest_first: bool | None = None  # whether the highest number is the first choice
     rules: Rules | None = None  # those of ballots
     aliases: Mapping[str, str] = MappingProxyType({})  # the items that further names mean
+    has_header: bool = True  # whether the first row names the columns
 
     @property
     def named(self) -> list[str]:
@@ -78,6 +79,7 @@ class TableOptions(NamedTuple):
     unranked: str = "below"
     gaps: str = "refuse"
     columns: str | Sequence[str] = ()
+    header: str | None = None
     header_rows: int | None = None
     separator: str | None = None
     missing: str | Sequence[Any] = ()
@@ -98,6 +100,10 @@ class TableOptions(NamedTuple):
             value = getattr(self, name)
             if value not in known:
                 raise RankingsError(f"{name} is {' or '.join(map(repr, known))}, not {value!r}")
+        if self.header not in (None, "none"):
+            raise RankingsError(f"header is 'none', if there is none, not {self.header!r}")
+        if self.header is not None and self.header_rows is not None:
+            raise RankingsError(f"header_rows does not go with {option('header', 'none')}")
         if self.contest is not None:
             raise RankingsError(
                 "contest goes with cast vote records (.json); of a table, columns picks those of a "
@@ -129,6 +135,7 @@ class TableOptions(NamedTuple):
             separator=self.separator,
             missing=tuple(str(word).strip() for word in said),
             highest_first=self.highest_first,
+            has_header=self.header is None,
         )
 
 

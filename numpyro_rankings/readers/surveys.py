@@ -14,6 +14,7 @@ from numpyro_rankings.rankings import Rankings, RankingsError, build_rankings
 from numpyro_rankings.rankings.names import names_shown
 from numpyro_rankings.rankings.orderings import listed_items
 from numpyro_rankings.readers.ballots import BallotCounts
+from numpyro_rankings.readers.first_rows import refuse_ballot_as_header
 from numpyro_rankings.readers.grids import Grid, read_grid, refuse_ranks_in_brackets
 from numpyro_rankings.readers.headers import choose, fold_header
 from numpyro_rankings.readers.layouts import LAYOUTS, layout_of_table
@@ -78,7 +79,10 @@ def read_layout(source: Any, layout: str | None = None, **options: Any) -> Surve
     given.check()
     spec = given.spec()
     source, notes = _with_index(source, spec.named)
-    table = fold_header(read_grid(source, spec.items or (), given.encoding), given.header_rows)
+    grid = read_grid(source, spec.items or (), given.encoding, spec.has_header)
+    if spec.has_header and given.header_rows is None:
+        refuse_ballot_as_header(grid, spec, source)
+    table = fold_header(grid, given.header_rows if spec.has_header else 1)
     spec = with_names_of_columns(spec, table)
     picked, about_columns = choose(table, spec.patterns, spec.special)
     if layout is None:
