@@ -6,6 +6,7 @@ A table passes through four stages: a :class:`~.grids.Grid` of cells, a
 """
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ from numpyro_rankings.readers.questions import (
     read_judges,
     with_names_of_columns,
 )
+from numpyro_rankings.readers.votes import words_of_ballots
 from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
 
@@ -95,8 +97,10 @@ def read_layout(source: Any, layout: str | None = None, **options: Any) -> Surve
     notes += [*about_columns, *about_layout, *about_others]
     question = chosen.read(table, columns, spec, [*table.grid.notes, *table.notes, *notes])
     lists = chosen.lists(question)
-    if chosen.has_names_in_cells and spec.items is None:
-        refuse_ranks_in_brackets(lists.where(0), lists.items)
+    if spec.items is None:
+        if chosen.has_names_in_cells:
+            refuse_ranks_in_brackets(lists.where(0), lists.items)
+        _refuse_words_of_ballots(grid.name, lists.items)
     return survey_of_lists(question.grid, spec, lists, chosen.name, question.notes)
 
 
@@ -113,6 +117,16 @@ def _with_index(source: Any, named: list[str]) -> tuple[Any, list[str]]:
     if any(isinstance(x, str) for x in source.index):
         return source, ["the index, which has no name, is left out: is it the judges?"]
     return source, []
+
+
+def _refuse_words_of_ballots(name: str, items: Sequence[str]) -> None:
+    """Refuse items that say something of a ballot, as columns or rows of a table may."""
+    for word in words_of_ballots(items):
+        raise RankingsError(
+            f"{name}: is {word!r} an item? If its column or its rows say something of the ballots, "
+            f"leave them out, such as by {option('columns')} or {option('about')}; if it is an "
+            f"item, name all with {option('items')}"
+        )
 
 
 def survey_of_lists(

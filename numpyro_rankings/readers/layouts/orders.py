@@ -19,7 +19,7 @@ from numpyro_rankings.readers.layouts.base import Layout, Lines
 from numpyro_rankings.readers.lists import Lists, notes_of_holes, remedy_of_gap
 from numpyro_rankings.readers.other_questions import refuse_ticks
 from numpyro_rankings.readers.questions import Question, QuestionSpec
-from numpyro_rankings.readers.votes import has_words_of_ballots
+from numpyro_rankings.readers.votes import sure_words_of_ballots
 from numpyro_rankings.words import shorten
 from numpyro_rankings.words.options import option
 
@@ -69,14 +69,15 @@ class Orders(Layout):
         grid, spec = question.grid, question.spec
         columns, notes = without_missing(grid, question.columns, spec.missing, None)
         refuse_ticks(grid, columns)
-        refuse_missing_items(grid, columns, spec.items)
+        known = {*(spec.items or ()), *sure_words_of_ballots(columns)}
+        refuse_missing_items(grid, columns, known)
         return question.with_columns(columns, notes)
 
     def lists(self, question: Question) -> Lists:
         """Read the items from place to place."""
         grid, spec = question.grid, question.spec
         places = _places(question)
-        if spec.items is None and has_words_of_ballots(places):
+        if spec.items is None and sure_words_of_ballots(places):
             raise RankingsError(
                 f"{grid.name}: some cells have words such as undervote or overvote; "
                 f"{option('layout', 'votes')} reads ballots, and {option('items')} names the items "
