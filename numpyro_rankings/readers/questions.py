@@ -1,5 +1,6 @@
 """The second stage of a file: the columns of one question, and how they are to be read."""
 
+import fnmatch
 import os
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -50,6 +51,11 @@ class QuestionSpec(NamedTuple):
     def special(self) -> set[str]:
         """Columns that are neither items nor places."""
         return set(self.named)
+
+    def may_pick(self, name: str) -> bool:
+        """Return whether a column may be of the question, by the patterns."""
+        is_like = any(name == x or fnmatch.fnmatchcase(name, x) for x in self.patterns)
+        return is_like if self.patterns else name not in self.special
 
     @property
     def closes_gaps(self) -> bool:

@@ -20,6 +20,7 @@ from numpyro_rankings.readers.grids import Grid, read_grid, refuse_ranks_in_brac
 from numpyro_rankings.readers.headers import choose, fold_header
 from numpyro_rankings.readers.layouts import LAYOUTS, layout_of_table
 from numpyro_rankings.readers.lists import Lists
+from numpyro_rankings.readers.other_questions import refuse_pairs
 from numpyro_rankings.readers.questions import (
     QuestionSpec,
     TableOptions,
@@ -82,6 +83,8 @@ def read_layout(source: Any, layout: str | None = None, **options: Any) -> Surve
     spec = given.spec()
     source, notes = _with_index(source, spec.named)
     grid = read_grid(source, spec.items or (), given.encoding, spec.has_header)
+    if not (layout == "orders" and spec.is_not_offered):  # which reads pairs as what they are
+        refuse_pairs(grid, [x for x in grid.columns if spec.may_pick(x)])
     if spec.has_header and given.header_rows is None:
         refuse_ballot_as_header(grid, spec, source)
     table = fold_header(grid, given.header_rows if spec.has_header else 1)

@@ -56,7 +56,7 @@ class Orders(Layout):
             named = super().name_columns(question)
         else:
             named = _in_order_of_numbers(question)
-        _refuse_worst_first(named.grid, named.names)
+        _refuse_worst_first(named.grid, named.names, question.spec.is_not_offered)
         return named
 
     def names_of_export(self, question: Question, short: Sequence[str]) -> dict[int, str]:
@@ -163,13 +163,16 @@ def _sorted_order(numbers: Sequence[int], size: int) -> list[int] | None:
     return sorted(range(size), key=numbers.__getitem__)
 
 
-def _refuse_worst_first(grid: Grid, names: Sequence[str]) -> None:
-    """Refuse columns of places that begin with the worst, or are the best and the worst only."""
+def _refuse_worst_first(grid: Grid, names: Sequence[str], are_all: bool) -> None:
+    """Refuse columns of places that begin with the worst, or are the best and the worst only.
+
+    If they are all that were offered, none is between the best and the worst.
+    """
     worst = [name for name in names if _WORST.search(name.replace("_", " "))]
     best = [name for name in names if _BEST.search(name.replace("_", " "))]
     if len(worst) != 1 or len(best) != 1 or _order_of_ranks(names) is not None:
         return
-    if len(names) == 2:
+    if len(names) == 2 and not are_all:
         raise RankingsError(
             f"{grid.name}: the columns {best[0]!r} and {worst[0]!r} say the best and the worst, "
             "and nothing of what is between; to read the first choices only, add "
@@ -178,7 +181,8 @@ def _refuse_worst_first(grid: Grid, names: Sequence[str]) -> None:
     if names.index(worst[0]) < names.index(best[0]):
         raise RankingsError(
             f"{grid.name}: the column {worst[0]!r} comes before {best[0]!r}; the layout orders has "
-            "the best first: turn the order of the columns round in the file"
+            "the best first: turn the order of the columns round in the file, or name them in "
+            f"{option('columns')} in that order"
         )
 
 
