@@ -15,7 +15,8 @@ from numpyro_rankings.words.commands import OUT
 _MIN_DRAWS = 4  # R-hat needs at least these in each chain
 _READING = (
     "judge about count items item rank unranked gaps columns missing highest_first separator "
-    "header header_rows encoding overvote skipped repeated write_ins max_ranks aliases contest"
+    "header header_rows transpose encoding overvote skipped repeated write_ins max_ranks aliases "
+    "contest"
 ).split()
 
 
@@ -263,6 +264,11 @@ class TableOptions:
         "SurveyMonkey write)",
         "K",
         type=int,
+    )
+    transpose: bool | None = option(
+        "each column is a judge, and each row an item or a place, which the column of --judge, or "
+        "the first, names; or each row is a judge, although the table does not look so",
+        action=argparse.BooleanOptionalAction,
     )
     overvote: str | None = option(
         "where a rank has several names, the list ends, or the rank is passed over (default: stop)",

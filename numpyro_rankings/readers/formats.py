@@ -130,6 +130,9 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
         names them. A first row that looks like the rows below is asked about.
     :param header_rows: number of rows above the answers, if there is more than one and they are not
         recognised; rows that are blank do not count.
+    :param transpose: True if each column is a judge, and each row an item or a place; the column of
+        ``judge``, by default the first, has their names. A table that looks so is asked about, and
+        False says that each row is a judge.
     :param encoding: of a text file, such as ``"windows-1252"``; by default UTF-8, or UTF-16 if the
         file begins with its mark. Others are never guessed.
     :param overvote: of ballots, what becomes of a rank with several names: ``"stop"``, the list

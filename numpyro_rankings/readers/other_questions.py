@@ -24,6 +24,7 @@ _TICKS = set(
 _ABOVE = set("winner won wins preferred chosen better selected accepted topitem winneritem".split())
 _BELOW = set("loser lost losses rejected worse other unchosen bottomitem loseritem".split())
 _OUTCOMES = _ABOVE | set("preference choice outcome result winnerid".split())
+_SIDES = {"", *"012abhd", "left", "right", "home", "away", "tie", "draw", "both"}
 _OF_PAIRS = (("a", "b"), ("1", "2"), ("left", "right"), ("i", "j"), ("x", "y"), ("home", "away"))
 _OF_RANKS = re.compile(r"(?:choice|rank|place|pref|preference|position|pos)$")
 
@@ -36,17 +37,22 @@ def refuse_pairs(grid: Grid, picked: Sequence[str]) -> None:
     two: list[str] = []
     if above and below:
         two = [name_of[above], name_of[below]]
-        how = "to read rankings of two items each"
+        how = "to read rankings of two items each,"
     elif outcome := next((x for x in name_of if x in _OUTCOMES), None):
         two = _names_of_pair(name_of)
-        how = f"write the two columns 'winner' and 'loser' in place of {name_of[outcome]!r}, then"
+        said = {letters(x) for name in two for x in (name, *grid.column(name).values)} | _SIDES
+        if outcome not in _ABOVE and not said.issuperset(
+            map(letters, grid.column(name_of[outcome]).values)
+        ):
+            return
+        how = f"write the two columns 'winner' and 'loser' in place of {name_of[outcome]!r}, and"
     if two:
         shown = " and ".join(map(repr, two))
         winner, loser = two if above and below else ("winner", "loser")
         raise RankingsError(
             f"{grid.header_place}: the columns {shown} seem to be of paired comparisons: a row "
             "says which of two items is above the other, and nothing of those that were not "
-            f"compared; {how}, add {option('layout', 'orders')} and "
+            f"compared; {how} add {option('layout', 'orders')} and "
             f"{option('unranked', 'not-offered')}, with {winner!r}, {loser!r} in this order in "
             f"{option('columns')}"
         )

@@ -40,6 +40,7 @@ class QuestionSpec(NamedTuple):
     rules: Rules | None = None  # those of ballots
     aliases: Mapping[str, str] = MappingProxyType({})  # the items that further names mean
     has_header: bool = True  # whether the first row names the columns
+    is_turned: bool | None = None  # whether the judges are the columns
 
     @property
     def named(self) -> list[str]:
@@ -87,6 +88,7 @@ class TableOptions(NamedTuple):
     columns: str | Sequence[str] = ()
     header: str | None = None
     header_rows: int | None = None
+    transpose: bool | None = None
     separator: str | None = None
     missing: str | Sequence[Any] = ()
     highest_first: bool | None = None
@@ -142,6 +144,7 @@ class TableOptions(NamedTuple):
             missing=tuple(str(word).strip() for word in said),
             highest_first=self.highest_first,
             has_header=self.header is None,
+            is_turned=self.transpose,
         )
 
 

@@ -29,6 +29,7 @@ from numpyro_rankings.readers.questions import (
     read_judges,
     with_names_of_columns,
 )
+from numpyro_rankings.readers.turned import refuse_judges_in_columns, turn
 from numpyro_rankings.readers.votes import words_of_ballots
 from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
@@ -90,6 +91,11 @@ def read_layout(source: Any, layout: str | None = None, **options: Any) -> Surve
     table = fold_header(grid, given.header_rows if spec.has_header else 1)
     spec = with_names_of_columns(spec, table)
     picked, about_columns = choose(table, spec.patterns, spec.special)
+    if spec.is_turned:
+        table, picked, spec, note = turn(table, picked, spec)
+        about_columns = [*about_columns, note]
+    else:
+        refuse_judges_in_columns(table.grid, picked, spec, layout)
     if layout is None:
         chosen, about_layout = layout_of_table(table, picked, spec)
     else:

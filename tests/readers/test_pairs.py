@@ -69,6 +69,11 @@ def test_a_pattern_that_leaves_the_pairs_out():
     assert joined(read_survey(frame, "orders", columns="Q1_*")) == ["a b", "b a"]
 
 
+def test_a_choice_that_is_of_no_pair():
+    frame = pd.DataFrame({"choice": [3, 1, 2], "b1": ["x", "y", "x"], "b2": ["y", "x", "y"]})
+    assert joined(read_survey(frame, "orders", columns="*"))[0] == "3 x y"
+
+
 def test_ranks_are_no_pairs():
     frame = pd.DataFrame({"rank1": ["a", "b"], "rank2": ["b", "a"], "result": ["c", "c"]})
     assert joined(read_survey(frame, "orders", about="result")) == ["a b", "b a"]
