@@ -24,9 +24,12 @@ class Lists(NamedTuple):
     notes: tuple[str, ...] = ()  # how the cells were read
 
 
+_Entries = tuple[np.ndarray, np.ndarray, np.ndarray]  # lists, items and ranks
+
+
 def lists_of_ranks(
     items: tuple[str, ...],
-    entries: tuple[np.ndarray, np.ndarray, np.ndarray],
+    entries: _Entries,
     rows: np.ndarray,
     where: Callable[[int], str],
     gaps: str,
@@ -43,9 +46,10 @@ def lists_of_ranks(
     is_tied, has_gap = np.zeros(len(rows), bool), np.zeros(len(rows), bool)
     is_tied[of_list[1:][(of_list[1:] == of_list[:-1]) & (ranks[1:] == ranks[:-1])]] = True
     has_gap[of_list[ranks != place + 1]] = True
-    last = np.zeros(len(rows), int)
-    last[of_list] = ranks  # of a list, the last one is kept
-    has_hole = has_gap & ~is_tied & (lengths == n - 1) & (last == n)
+    # n - 1 different ranks, of which the last is n
+    has_hole = has_gap & ~is_tied & (lengths == n - 1)
+    if has_hole.any():
+        has_hole &= ranks[np.cumsum(lengths) - 1] == n
     wrong = is_tied | (has_gap & (gaps == "refuse"))
     if wrong.any():
         k = int(np.argmax(wrong))
@@ -54,17 +58,19 @@ def lists_of_ranks(
         _refuse_ranks(where(k), [(int(ranks[j]), items[sorted_items[j]]) for j in own], left_out)
     notes = notes_of_holes(int(has_hole.sum()), gaps)
     if notes and gaps == "fill":
-        lists = np.flatnonzero(has_hole)
-        of_holes = (
-            lists,
-            n * (n - 1) // 2 - np.bincount(of_list, sorted_items)[lists].astype(int),
-            n * (n + 1) // 2 - np.bincount(of_list, ranks)[lists].astype(int),
-        )
-        both = tuple(np.concatenate(pair) for pair in zip(entries, of_holes, strict=True))
-        return lists_of_ranks(items, both, rows, where, gaps)._replace(notes=notes)
+        filled = _filled(n, (of_list, sorted_items, ranks), np.flatnonzero(has_hole))
+        return lists_of_ranks(items, filled, rows, where, gaps)._replace(notes=notes)
     orderings = np.full((len(rows), max(1, lengths.max(initial=0))), -1)
     orderings[of_list, place] = sorted_items
     return Lists(items, orderings, rows, where, int(has_gap.sum()), notes=notes)
+
+
+def _filled(n: int, entries: _Entries, lists: np.ndarray) -> _Entries:
+    """Return entries with the one of n items that these lists leave out at the rank left out."""
+    of_list, items, ranks = entries
+    item = n * (n - 1) // 2 - np.bincount(of_list, items)[lists].astype(int)
+    rank = n * (n + 1) // 2 - np.bincount(of_list, ranks)[lists].astype(int)
+    return np.append(of_list, lists), np.append(items, item), np.append(ranks, rank)
 
 
 def notes_of_holes(number: int, gaps: str) -> tuple[str, ...]:

@@ -242,4 +242,6 @@ def _refuse_twice(grid: Grid, places: Sequence[Column], orderings: np.ndarray) -
     row = int(np.argmax(is_twice))
     texts = [place.text(row) for place in places]
     k = next(k for k, text in enumerate(texts) if text and text in texts[:k])
-    raise RankingsError(f"{grid.at(row, places[k])}: {texts[k]!r} is listed twice")
+    hint = f"; if it means that nothing is ranked, add {option('missing', texts[k])}"
+    hint = hint if texts[k].isupper() and len(texts[k]) < 5 else ""
+    raise RankingsError(f"{grid.at(row, places[k])}: {texts[k]!r} is listed twice{hint}")
