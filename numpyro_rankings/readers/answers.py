@@ -111,17 +111,26 @@ def refuse_missing_ranks(
 
 
 def refuse_missing_items(
-    grid: Grid, columns: Sequence[Column], known: Container[str] | None, how: str = ""
+    grid: Grid,
+    columns: Sequence[Column],
+    known: Container[str] | None,
+    how: str = "",
+    are_ballots: bool = False,
 ) -> None:
     """Refuse names of items that may mean that nothing is ranked, unless they are **known**.
 
     :param how: what to do if they mean it; by default the option that says so.
+    :param are_ballots: whether a few capitals among other names are a code, too.
     """
     texts = dict.fromkeys(text for column in columns for text in column.values if text)
     num_names = sum(sum(map(str.isalpha, text)) > 2 for text in texts)
+    capitals = {text for text in texts if text.isupper() and len(text) < 4}
+    if not are_ballots or any(x.isupper() and x not in capitals for x in texts):
+        capitals = set()
     for column in columns:
         for text in column.values:
-            is_odd = text.casefold() in _NO_RANK or (num_names > 1 and _is_code(text))
+            is_code = _is_code(text) or (text in capitals and len(capitals) == 1)
+            is_odd = text.casefold() in _NO_RANK or (num_names > 1 and is_code)
             if text and is_odd and text not in (known or ()):
                 raise RankingsError(
                     f"{grid.at_text(column, text)}: is {text!r} an item? If it means that nothing "

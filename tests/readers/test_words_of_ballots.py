@@ -64,6 +64,15 @@ def test_codes_among_names(code, layout):
         read_survey(ballots(code, layout), layout)
 
 
+def test_a_few_capitals_are_a_code_on_ballots_alone():
+    with refusal("is 'XXX' an item?", "add missing='XXX'"):
+        read_survey(ballots("XXX", "votes"), "votes")
+    assert joined(read_survey(ballots("XXX", "votes"), "votes", missing="XXX"))[1] == "Bob Ann"
+    assert joined(read_survey(ballots("USA", "orders"), "orders"))[1] == "Bob USA Ann"
+    parties = ballots("CDU", "votes").replace({"Ann": "SPD"})
+    assert joined(read_survey(parties, "votes"))[1] == "Bob CDU SPD"
+
+
 def test_names_of_an_overvote_are_no_codes():
     frame = pd.DataFrame({"Rank 1": ["Ann", "Bob|X", "X"], "Rank 2": ["Bob", "Ann", "Ann"]})
     survey = read_survey(frame, "votes", overvote="skip")

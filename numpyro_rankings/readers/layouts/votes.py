@@ -15,6 +15,7 @@ from numpyro_rankings.readers.lists import Lists
 from numpyro_rankings.readers.questions import Question, QuestionSpec
 from numpyro_rankings.readers.votes import (
     Votes,
+    is_write_in,
     lists_of_ballots,
     sure_words_of_ballots,
     votes_of_marks,
@@ -123,7 +124,9 @@ def _read_votes(grid: Grid, ranks: Sequence[Column], spec: QuestionSpec) -> Vote
     words = words_of_ballots(places, spec.items or ())
     names_in = _names_in_cells(places, words, spec)
     in_several = {x for text, names in names_in.items() if len(names) > 1 for x in (text, *names)}
-    refuse_missing_items(grid, ranks, {*(spec.items or ()), *spec.aliases, *words, *in_several})
+    known = {*(spec.items or ()), *spec.aliases, *words, *in_several}
+    known.update(filter(is_write_in, places))
+    refuse_missing_items(grid, ranks, known, are_ballots=True)
     items = _items(places, names_in, spec)
     index = {name: k for k, name in enumerate(items)}
     aliases = spec.aliases
