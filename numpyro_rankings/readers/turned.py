@@ -78,7 +78,10 @@ def refuse_judges_in_columns(
 
 
 def _refuse_ranks_down(grid: Grid, columns: Sequence[Column], layout: str | None) -> None:
-    """Refuse columns that have the ranks 1, 2, …, once each, where half of the rows have not."""
+    """Refuse columns that have the ranks 1, 2, …, once each, where rows have not.
+
+    These are half of the rows, unless each cell has a rank.
+    """
     numbers = numbers_in(columns)
     for column, of_column in zip(columns, numbers.T, strict=True):
         ranks = of_column[of_column > 0]
@@ -89,7 +92,8 @@ def _refuse_ranks_down(grid: Grid, columns: Sequence[Column], layout: str | None
     is_odd = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] > 0)).any(1)
     if layout == "ranks":
         is_odd |= ordered[:, -1] > len(columns)
-    if 2 * is_odd.sum() >= (ordered[:, -1] > 0).sum():
+    num_odd, is_whole = int(is_odd.sum()), (numbers > 0).all()
+    if num_odd and (is_whole or 2 * num_odd >= (ordered[:, -1] > 0).sum()):
         _ask(
             grid, columns, f"have ranks from 1 to {numbers.max()} once each, and the rows have not"
         )
