@@ -295,6 +295,10 @@ def odd_names(items: Sequence[str]) -> Iterator[str]:
     missing = [repr(x) for x in items if x.casefold() in _MISSING]
     if missing:
         yield f"these items may mean that nothing was ranked: {list_names(missing)}"
+    words = [x for x in items if not x.isupper()]
+    codes = [repr(x) for x in items if x.isupper() and len(x) < 4]
+    if len(words) > 2 and len(words) + len(codes) == len(items) and len(codes) in (1, 2):
+        yield f"this looks like a code: {list_names(codes)}; --missing if nothing was ranked"
 
 
 def _who(survey: Survey, is_odd: np.ndarray) -> str:

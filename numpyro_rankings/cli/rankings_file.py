@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FORMATS_IN_WORDS = """\
 FILE is a PrefLib file of strict orders (.soc, .soi), or a table (.csv, .tsv, .xlsx, .parquet, .sav,
-.dta) whose first row names the columns, in one of these layouts:
+.dta) whose first row names the columns, unless --header none is given, in one of these layouts:
 
   ranks   a column for each item, with the ranks 1, 2, …, and nothing where an item has none
   orders  a column for each place, 1st, 2nd, …, with the names of the items

@@ -137,18 +137,32 @@ def column_of_texts(name: str, texts: Iterable[str]) -> Column:
     return Column(name, list(index), np.array(codes, np.int32))
 
 
-def read_grid(source: Any, names: Sequence[str] = (), encoding: str | None = None) -> Grid:
+def read_grid(
+    source: Any,
+    names: Sequence[str] = (),
+    encoding: str | None = None,
+    has_header: bool = True,
+) -> Grid:
     """Read a table whose first row names the columns; :func:`check_cells` checks the names.
 
-    Texts in ``names`` are names and not blanks, such as an item "NA".
+    Texts in ``names`` are names and not blanks, such as an item "NA". Without a header, columns are
+    called 1, 2, …
     """
-    if hasattr(source, "columns") and hasattr(source, "iloc"):
+    is_frame = hasattr(source, "columns") and hasattr(source, "iloc")
+    suffix = "" if is_frame else Path(source).suffix.lower()
+    if not has_header and suffix not in (*TEXT_SUFFIXES, *EXCEL_SUFFIXES):
+        what = "a data frame has" if is_frame else f"{suffix} files have"
+        raise RankingsError(
+            f"{option('header', 'none')} goes with a text file or a spreadsheet: {what} names of "
+            "the columns"
+        )
+    if is_frame:
         if encoding is not None:
             raise RankingsError("encoding is that of a text file, and does not go with a table")
         return _grid_of_frame("the table", source, names, "row {}")
-    name, suffix = os.fspath(source), Path(source).suffix.lower()
+    name = os.fspath(source)
     if suffix in TEXT_SUFFIXES:
-        return _read_text(name, names, encoding)
+        return _read_text(name, names, encoding, has_header)
     if encoding is not None:
         raise RankingsError(
             f"{name}: encoding is that of a text file, and {suffix} files say theirs"
@@ -157,7 +171,7 @@ def read_grid(source: Any, names: Sequence[str] = (), encoding: str | None = Non
         read_lines(name)  # refuses what is no file
     read, package = _PACKAGES[suffix]
     try:
-        return read(name, names)
+        return read(name, names) if has_header else read(name, names, False)
     except ImportError as error:
         raise RankingsError(
             f"{name}: {suffix} files need the package {package}: pip install "
@@ -249,7 +263,7 @@ def whole_number(text: str) -> int | None:
 # ---------------------------------------------------------------------------------------------
 
 
-def _read_text(name: str, names: Sequence[str], encoding: str | None) -> Grid:
+def _read_text(name: str, names: Sequence[str], encoding: str | None, has_header: bool) -> Grid:
     text = read_text(name, encoding, hint=True)
     first, line = next((k, line) for k, line in enumerate(text.lines()) if line.strip())
     try:
@@ -257,7 +271,8 @@ def _read_text(name: str, names: Sequence[str], encoding: str | None) -> Grid:
             mark, first = said[1], first + 1
         else:
             mark = _separator(text, first)
-        return _grid(name, place_of(name, ":{}"), _rows_of_text(text, mark, first), names)
+        rows = _rows_of_text(text, mark, first)
+        return _grid(name, place_of(name, ":{}"), rows, names, has_header)
     except RankingsError:
         head = itertools.islice(enumerate(text.lines(), 1), _LINES_OF_HEAD)
         lists = {k: names for k, x in head if (names := re.findall(_IN_BRACKETS, x))}
@@ -310,7 +325,7 @@ def _separator(text: TextFile, first: int) -> str:
     return marks[0]
 
 
-def _read_excel(name: str, names: Sequence[str]) -> Grid:
+def _read_excel(name: str, names: Sequence[str], has_header: bool = True) -> Grid:
     import openpyxl
 
     tables, notes = [], []
@@ -334,7 +349,7 @@ def _read_excel(name: str, names: Sequence[str]) -> Grid:
                     f"{name}: row {k}, column {column}: the formula {formula[:40]!r} has no stored "
                     "value; open the file in a spreadsheet and save it"
                 )
-    grid = _grid(name, place_of(name, ": row {}"), enumerate(cells, 1), names)
+    grid = _grid(name, place_of(name, ": row {}"), enumerate(cells, 1), names, has_header)
     return grid._replace(notes=(*notes, *grid.notes))
 
 
@@ -409,7 +424,7 @@ def _column_of_series(name: str, series: "pd.Series") -> Column:
     return Column(name, texts, numbers.astype(np.int32))
 
 
-_PACKAGES: dict[str, tuple[Callable[[str, Sequence[str]], Grid], str]] = {
+_PACKAGES: dict[str, tuple[Callable[..., Grid], str]] = {
     **dict.fromkeys(EXCEL_SUFFIXES, (_read_excel, "openpyxl")),
     **dict.fromkeys(PARQUET_SUFFIXES, (_read_parquet, "pyarrow")),
     **dict.fromkeys(LABELLED_SUFFIXES, (_read_labelled, "pyreadstat")),
@@ -427,19 +442,33 @@ def _text(cell: Any) -> str:
     return str(cell).removesuffix(" 00:00:00")  # of dates
 
 
+def _numbered(
+    rows: Iterable[tuple[int, Sequence[str]]],
+) -> Iterator[tuple[int, Sequence[str]]]:
+    """Yield a row with the numbers of the columns, and rows that are as wide as the widest."""
+    filled = [(number, row) for number, row in rows if any(map(str.strip, row))]
+    width = max((k for _, row in filled for k, x in enumerate(row, 1) if x.strip()), default=0)
+    yield filled[0][0] if filled else 0, [str(k + 1) for k in range(width)]
+    for number, row in filled:
+        yield number, [*row[:width], *[""] * (width - len(row))]
+
+
 def _grid(
-    name: str, place: str, rows: Iterable[tuple[int, Sequence[str]]], names: Sequence[str]
+    name: str,
+    place: str,
+    rows: Iterable[tuple[int, Sequence[str]]],
+    names: Sequence[str],
+    has_header: bool,
 ) -> Grid:
     """Put numbered rows of cells together; the first that is not blank names the columns."""
-    remaining = iter(rows)
+    remaining = iter(rows) if has_header else _numbered(rows)
     number, first = next((x for x in remaining if any(map(str.strip, x[1]))), (0, []))
     header, header_place = [cell.strip() for cell in first], place.format(number)
-    width = len(header)
     indices: list[dict[str, int]] = [{} for _ in header]
     codes: list[list[np.ndarray]] = [[] for _ in header]
     numbers: list[int] = []
     while some := list(
-        _of_width(itertools.islice(remaining, _ROWS_AT_ONCE), width, place, not numbers)
+        _of_width(itertools.islice(remaining, _ROWS_AT_ONCE), header, place, not numbers)
     ):
         numbers += [number for number, _ in some]
         for index, of_column, texts in zip(
@@ -453,13 +482,16 @@ def _grid(
         Column(column, list(index), np.concatenate([*empty, *of_column]))
         for column, index, of_column in zip(header, indices, codes, strict=True)
     ]
-    return _checked(Grid(name, cells, np.array(numbers, int), place, header_place), names)
+    note = f"without a header, the columns are called 1 to {len(header)}"
+    notes = () if has_header else (note,)
+    return _checked(Grid(name, cells, np.array(numbers, int), place, header_place, notes), names)
 
 
 def _of_width(
-    rows: Iterable[tuple[int, Sequence[str]]], width: int, place: str, is_top: bool
+    rows: Iterable[tuple[int, Sequence[str]]], header: Sequence[str], place: str, is_top: bool
 ) -> Iterator[tuple[int, Sequence[str]]]:
     """Yield the rows that are not blank, which have as many cells as the header."""
+    width = len(header)
     for number, row in rows:
         if len(row) == width:
             is_top = False
@@ -470,6 +502,8 @@ def _of_width(
                 if is_top and len(row) == width + 1:
                     remark = "; if the names of the judges come first, as in tables of R, write a "
                     remark += "name for them in front of the first row"
+                if len(set(header) & set(row) - {""}) > 1:
+                    remark = f"; if the first row is a ballot, add {option('header', 'none')}"
                 raise RankingsError(
                     f"{place.format(number)}: has {plural(len(row), 'cell')}, expected {width}, "
                     f"one for each column named in the first row{remark}"

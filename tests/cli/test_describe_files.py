@@ -300,3 +300,52 @@ def test_nothing_odd_is_said_only_if_there_is_nothing(capsys, tmp_path, text, op
     assert ("Nothing odd was found." in lines) == (said is None)
     assert ("What to check:" in lines) == (said is not None)
     assert said is None or any(said in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "question", "answer", "first"),
+    [
+        (
+            "2,1,3\n1,2,3\n3,2,1\n",
+            "--layout orders",
+            "--header none",
+            "--header none",
+            "3 rankings",
+        ),
+        (
+            "id,A,B,C\nr1,1,,3\nr2,1,2,3\n",
+            "--layout ranks --judge id",
+            "--gaps fill puts it",
+            "--gaps fill",
+            "2 rankings of 3 items, 1 of them",
+        ),
+        (
+            "item,J1,J2\na,1,2\nb,2,1\nc,3,3\n",
+            "--layout ranks --judge item",
+            "add --transpose; --no-transpose",
+            "--transpose",
+            "2 rankings of 3 items",
+        ),
+        (
+            "loser,winner\na,b\nc,b\n",
+            "--layout orders",
+            "--unranked not-offered, with 'winner', 'loser'",
+            "--unranked not-offered --columns winner,loser",
+            "2 rankings of 3 items",
+        ),
+        (
+            "1st,2nd\nAnn,##\nBob,Ann\n",
+            "",
+            "add --missing '##'",
+            "--missing ##",
+            "2 rankings of 2 items",
+        ),
+    ],
+)
+def test_the_option_of_a_question_answers_it(
+    tmp_path, capsys, text, options, question, answer, first
+):
+    (tmp_path / "t.csv").write_text(text)
+    assert main(["describe", "t.csv", *options.split()]) == 2
+    assert question in capsys.readouterr().err
+    assert described(capsys, "t.csv", *options.split(), *answer.split())[0].startswith(first)
