@@ -22,6 +22,7 @@ ITEMS_SHOWN, _PAIRS_SHOWN = 40, 12
 NAME_WIDTH, _VALUES_SHOWN = 24, 8
 _MISSING = {"-", "–", "?", ".", "n/a", "null", "none", "blank", "#n/a"}
 _RARE = 0.01  # share of the judges who rank an item, below which it is said
+_HOW_READ = ("read as --layout", "the ranks are", "the contest is")  # notes of nothing odd
 _LEAST_REPEATED = 10  # rows that a table repeats, below which it may be by chance
 
 
@@ -245,6 +246,8 @@ def what_is_odd(survey: Survey) -> Iterator[str]:
     if counts[most] > 0.1 * total and total > 20 and rankings.num_items > 3:
         order = " > ".join(rankings.items[k] for k in orderings[most] if k >= 0)
         yield f"{counts[most] / total:.0%} of the judges give the same list: {shorten(order, 60)}"
+    # what was left out, closed or read as something else, and what never meets
+    yield from (text for text in survey.notes if not text.startswith(_HOW_READ))
 
 
 def _alike(names: Sequence[str]) -> list[list[str]]:
@@ -292,6 +295,10 @@ def odd_names(items: Sequence[str]) -> Iterator[str]:
     missing = [repr(x) for x in items if x.casefold() in _MISSING]
     if missing:
         yield f"these items may mean that nothing was ranked: {list_names(missing)}"
+    words = [x for x in items if not x.isupper()]
+    codes = [repr(x) for x in items if x.isupper() and len(x) < 4]
+    if len(words) > 2 and len(words) + len(codes) == len(items) and len(codes) in (1, 2):
+        yield f"this looks like a code: {list_names(codes)}; --missing if nothing was ranked"
 
 
 def _who(survey: Survey, is_odd: np.ndarray) -> str:

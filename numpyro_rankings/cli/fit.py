@@ -4,7 +4,7 @@ import argparse
 import functools
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -72,7 +72,8 @@ to a folder of each in it):
                    the row in FILE, and the columns of --about, and how surely it belongs there: the
                    probability that it is in the same cluster as the others
   blocs.csv        if there are more than 4 groups, or the chains disagree: the blocs, which are the
-                   coarse view of the groups; assignments.csv has the bloc of each ranking
+                   coarse view of the groups; assignments.csv has the bloc of each ranking, and as
+                   bloc_probability how surely it belongs there
   path.csv         with --components auto: the probability of each number of groups, as if there
                    were fewer rankings
   posterior.nc     the draws behind the results, for ArviZ: arviz.from_netcdf("posterior.nc").
@@ -169,7 +170,8 @@ def _fit_one(
             thin = _choose_thinning(session.plan, options.model, rankings)
             title = f"Groups in {Path(options.file).name if options.file else 'APA 1980'}"
             named = rename_rankings(rankings, shown_names(survey))
-            session.interim = _interim_page(session, options, title, named, thin, path)
+            read = _how_read(survey)
+            session.interim = _interim_page(session, options, title, named, thin, path, read)
             with memory_errors():
                 sampled = _sample(session, options.model, rankings, thin, make_kernel)
                 if options.model.components is None:
@@ -187,6 +189,7 @@ def _fit_one(
             _print_summary(session.out, named, named_findings, status)
 
         details = session.details(*_data_and_model(options, rankings), thin, sampled.lengths)
+        details |= read
         return session.conclude(sampled, findings, details, write, show)
 
 
@@ -247,12 +250,14 @@ def _interim_page(
     rankings: "Rankings",
     thin: int,
     path: Any,
+    read: Mapping[str, str] | None = None,
 ) -> InterimPage:
     """Return the page that is written while the run goes on."""
 
     def details(run: "Run") -> dict[str, str]:
         data_and_model = _data_and_model(options, rankings)
-        return session.details(*data_and_model, thin, lengths_of(run, thin))
+        made = session.details(*data_and_model, thin, lengths_of(run, thin))
+        return made | dict(read or {})
 
     find = finder_of_groups(rankings, title, session.plan.chains, details, options.blocs, path)
     return InterimPage(session.out, find)
@@ -304,6 +309,11 @@ def _data_and_model(options: FitOptions, rankings: "Rankings") -> tuple[str, str
         f"{fewest if fewest == most else f'{fewest} to {most}'} of them"
     )
     return data, MODELS[options.model.model].in_words(options.model)
+
+
+def _how_read(survey: "Survey") -> dict[str, str]:
+    """Say what was left out, closed or read as something else, for the last section too."""
+    return {"how the file was read": "; ".join(survey.notes)} if survey.notes else {}
 
 
 def _write(
@@ -362,8 +372,11 @@ def _write_assignments(path: Path, findings: "Findings", survey: "Survey") -> No
     elif survey.rows is not None:  # by which a survey without names can be joined
         columns["row"] = survey.rows.tolist()
     columns |= {"ranking": range(1, len(rows) + 1), "ordering": (lists[row] for row in rows)}
-    blocs = None if findings.blocs is None else findings.blocs.labels[place] + 1
-    taken = {*columns, "cluster", "bloc", "probability"}
+    blocs = None
+    if findings.blocs is not None:
+        of_each = findings.blocs.labels[place]
+        blocs = of_each + 1, findings.blocs.membership[rows, of_each]
+    taken = {*columns, "cluster", "bloc", "probability", "bloc_probability"}
     for name, values in survey.about.items():
         columns[f"{name} (in the file)" if name in taken else name] = values
     clusters = (numbers[int(label)] for label in labels)

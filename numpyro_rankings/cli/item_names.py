@@ -62,7 +62,8 @@ def rename_findings(findings: "Findings", items: Sequence[str], names: Sequence[
     checks = findings.checks
     if checks is not None:
         checks = checks._replace(items=_renamed(checks.items, index))
-    return findings._replace(profiles=profiles, blocs=blocs, checks=checks)
+    apart = [_renamed(x, index) for x in findings.apart]
+    return findings._replace(profiles=profiles, blocs=blocs, checks=checks, apart=apart)
 
 
 def _renamed(items: Sequence[str], index: dict[str, str]) -> tuple[str, ...]:

@@ -1,7 +1,6 @@
 """``--components auto``: how many components to fit, from the evidence of 1, 2, … of them."""
 
 import csv
-import io
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,22 +29,18 @@ def choose_components(
     """
     if options.components != AUTO:
         return options, None
-    import xarray as xr
-
     from numpyro_rankings.cli.session import check_ess
     from numpyro_rankings.report.group_path import choose_number
 
     check_ess(session.plan)
-    if session.resumes and session.kept() is None:
+    path = session.kept()
+    if path is None and session.resumes:
         raise UserError(
             "the run was not begun with --components auto: give the number that it was begun with"
         )
-    if (kept := session.kept()) is not None:
-        path = xr.load_dataset(io.BytesIO(kept), engine="h5netcdf")
-    else:
-        path, file = _find(session, options, rankings), io.BytesIO()
-        path.to_netcdf(file, engine="h5netcdf")
-        session.keep(file.getvalue())
+    if path is None:
+        path = _find(session, options, rankings)
+        session.keep(path)
     choice = choose_number(path)
     chosen = replace(
         options, components=choice.num_components, effective_size=choice.effective_size

@@ -15,7 +15,8 @@ from numpyro_rankings.words.commands import OUT
 _MIN_DRAWS = 4  # R-hat needs at least these in each chain
 _READING = (
     "judge about count items item rank unranked gaps columns missing top highest_first duplicates "
-    "separator header_rows encoding overvote skipped repeated write_ins max_ranks aliases contest"
+    "separator header header_rows transpose encoding overvote skipped repeated write_ins max_ranks "
+    "aliases contest"
 ).split()
 
 
@@ -229,9 +230,9 @@ class TableOptions:
         choices=["below", "not-offered"],
     )
     gaps: str | None = option(
-        "whether to keep the order of the items where a rank or place is left out (default: "
-        "refuse)",
-        choices=["refuse", "close"],
+        "where a rank or place is left out: close keeps the order of the items that are ranked; "
+        "fill first puts the item there, if it is the only one that is left out (default: refuse)",
+        choices=["refuse", "close", "fill"],
     )
     encoding: str | None = option(
         "encoding of a text file, such as windows-1252 or mac-roman (default: UTF-8, or UTF-16 if "
@@ -265,11 +266,20 @@ class TableOptions:
         "between several names at a rank (default: what the cells show)",
         "TEXT",
     )
+    header: str | None = option(
+        "the first row is a ballot: the columns have no names, and are called 1, 2, …",
+        choices=["none"],
+    )
     header_rows: int | None = option(
         "number of rows above the answers, 1 to 3 (default: 1, or those that Qualtrics and "
         "SurveyMonkey write)",
         "K",
         type=int,
+    )
+    transpose: bool | None = option(
+        "each column is a judge, and each row an item or a place, which the column of --judge, or "
+        "the first, names; or each row is a judge, although the table does not look so",
+        action=argparse.BooleanOptionalAction,
     )
     overvote: str | None = option(
         "where a rank has several names, the list ends, or the rank is passed over (default: stop)",

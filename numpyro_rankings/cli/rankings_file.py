@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FORMATS_IN_WORDS = """\
 FILE is a PrefLib file of strict orders (.soc, .soi), or a table (.csv, .tsv, .xlsx, .parquet, .sav,
-.dta) whose first row names the columns, in one of these layouts:
+.dta) whose first row names the columns, unless --header none is given, in one of these layouts:
 
   ranks   a column for each item, with the ranks 1, 2, …, and nothing where an item has none
   orders  a column for each place, 1st, 2nd, …, with the names of the items
@@ -68,6 +68,7 @@ def read_file(file: str | None, table: TableOptions) -> "Survey":
         check_file(file)
     from numpyro_rankings.datasets import load_dataset
     from numpyro_rankings.rankings import RankingsError
+    from numpyro_rankings.rankings.counts import apart_in_words
     from numpyro_rankings.readers import read_survey
     from numpyro_rankings.readers.surveys import survey_of
 
@@ -79,6 +80,8 @@ def read_file(file: str | None, table: TableOptions) -> "Survey":
         return survey_of(load_dataset(), "bundled")
     with as_user_errors(RankingsError):
         survey = read_survey(file, table.layout, **options)
+    if apart := apart_in_words(survey.rankings):
+        survey.notes.append(apart)
     for text in survey.notes:
         note(text)
     return survey

@@ -1,6 +1,8 @@
 """The session of a command: how its run begins, goes on, is interrupted and ends."""
 
 import contextlib
+import io
+import json
 import math
 import os
 import shlex
@@ -63,6 +65,7 @@ _LEAST_DRAWS = 4  # of each chain
 _DRAWS_OF_OVERFLOW, _HOPELESS_OVERFLOW = 1000, 0.05
 _LEAST_MINUTES = 1e-3  # for one chunk
 _PATH = "path.nc"  # in the store: how the number of components was found
+_RUN = "run"  # attribute of it: of which run
 Ending = Literal["good", "time", "length", "interrupted"]
 
 
@@ -235,7 +238,7 @@ class RunSession:
         self._options, self._store = options, store_of(self.out)
         self._command, self._resumes, self._is_alone = command, resumes, is_alone
         self._better = ""  # command that may help more than to go on
-        self._path_found: bytes | None = None
+        self._path_found: Any = None
         self._has_path = resumes  # whether that in the store is of this run
         self._began: float | None = None  # the time of the run, if before its chains
         self._run: Run | None = None
@@ -269,14 +272,25 @@ class RunSession:
         """Count what is done from now on to the time of the run."""
         self._began = clock.now()
 
-    def keep(self, content: bytes) -> None:
+    def keep(self, path: Any) -> None:
         """Keep the path to the number of components with the draws, as long as these are kept."""
-        self._path_found, self._has_path = content, False
+        self._path_found, self._has_path = path, False
 
-    def kept(self) -> bytes | None:
-        """Return the path that the run was begun with; None if it is new, or has none."""
+    def kept(self) -> Any:
+        """Return the path that the run was begun with; None if it is new, or has none.
+
+        If a command was killed, the path may be that of the run that it was replacing.
+        """
+        from numpyro_rankings.run import StoreError
+
         file = self._store / _PATH
-        return file.read_bytes() if self._resumes and file.is_file() else None
+        if not self._resumes or not file.is_file():
+            return None
+        import xarray as xr
+
+        path = xr.load_dataset(io.BytesIO(file.read_bytes()), engine="h5netcdf")
+        with as_user_errors(StoreError):
+            return path if path.attrs.get(_RUN) == _identity(self._store) else None
 
     def _keep_path(self) -> None:
         """Write the path once there are draws, or remove that of a run that they replace."""
@@ -285,9 +299,11 @@ class RunSession:
         if self._path_found is None:
             (self._store / _PATH).unlink(missing_ok=True)
         else:
-            partial = self._store / f"{_PATH}.partial"
+            partial, content = self._store / f"{_PATH}.partial", io.BytesIO()
+            path = self._path_found.assign_attrs({_RUN: _identity(self._store)})
+            path.to_netcdf(content, engine="h5netcdf")
             with file_errors(f"cannot write {self._store / _PATH}"):
-                partial.write_bytes(self._path_found)
+                partial.write_bytes(content.getvalue())
                 partial.replace(self._store / _PATH)
         self._has_path = True
 
@@ -538,6 +554,15 @@ class RunSession:
 
     def _resumed(self) -> str | None:
         return resumed(self._command, self.out, self.minutes) if self._is_alone else None
+
+
+def _identity(store: Path) -> str:
+    """Return a hash of what the run in a store was begun with."""
+    from numpyro_rankings.run.fingerprint import digest
+    from numpyro_rankings.run.read_only import ReadOnlyStore
+
+    about = ReadOnlyStore(store).about
+    return digest(json.dumps([about.get(name) for name in ("data", "kernel", "settings")]))
 
 
 def _in_words(error: BaseException) -> str:

@@ -47,16 +47,21 @@ def write_assignments(
     columns: Mapping[str, Iterable[Any]],
     clusters: Iterable[int],
     probability: Iterable[float],
-    blocs: Iterable[int] | None = None,
+    blocs: tuple[Iterable[int], Iterable[float]] | None = None,
 ) -> None:
     """Write ``assignments.csv``, one row for each ranking or point.
 
     :param columns: names of the first columns, and their entries.
     :param probability: with which each is in the same cluster as the others of its cluster.
+    :param blocs: the bloc of each, and the probability with which it belongs there.
     """
-    of_blocs = {} if blocs is None else {"bloc": blocs}
-    texts = (f"{p:.4g}" for p in probability)
-    columns = {**columns, "cluster": clusters, **of_blocs, "probability": texts}
+    columns, texts = {**columns, "cluster": clusters}, (f"{p:.4g}" for p in probability)
+    if blocs is None:
+        columns |= {"probability": texts}
+    else:
+        number, certainty = blocs
+        columns |= {"bloc": number, "probability": texts}
+        columns |= {"bloc_probability": (f"{p:.4g}" for p in certainty)}
     _write(path, columns, zip(*columns.values(), strict=True))
 
 
@@ -67,6 +72,8 @@ def write_blocs(
     about: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
     """Write ``blocs.csv``, one row for each bloc of each level from 2 on, numbered from 1."""
+    from numpyro_rankings.report.blocs_in_words import wants_of_bloc
+
     blocs, family = findings.blocs, findings.profiles[0].family
     assert blocs is not None
     rows = []
@@ -77,6 +84,7 @@ def write_blocs(
             row = {"level": level.number, "bloc": number + 1, **is_chosen}
             row |= _columns_of_bloc(level, number, rankings.num_rankings)
             row |= _columns_of_order(bloc, rankings, about)
+            row["wants"] = wants_of_bloc(bloc)  # also of one without an order
             rows.append(row | family.columns_of_bloc(bloc.parameters, items))
     _write(path, rows[0], (row.values() for row in rows))
 

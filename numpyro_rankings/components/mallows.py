@@ -41,8 +41,10 @@ class MallowsCenter(Family):
     Data: :class:`~numpyro_rankings.Rankings`; each of its N rankings is a point, in the order of
     :meth:`~numpyro_rankings.Rankings.expand`.
 
-    :param concentration: θ, a number; or the G values that a cluster may have, (G,) if each is the
-        same at all stages, or (G, T).
+    :param concentration: θ, a number; or the G values that a cluster may have, (G, T), or (G, 1) or
+        (G,) if each is the same at all stages. A single value that differs by stage is (1, T). As
+        many numbers as there are stages, without **probs**, can be read in both ways, and are
+        refused.
     :param probs: prior probabilities of the G values, equal by default.
 
     .. doctest::
@@ -67,6 +69,7 @@ class MallowsCenter(Family):
         if not is_real(theta):
             raise ValueError(f"concentration must be numbers, got {concentration!r}")
         theta = theta.astype(float)
+        self._may_be_stages = theta.ndim == 1 and len(theta) > 1 and probs is None
         theta = theta[None] if theta.ndim == 0 else theta
         is_allowed = is_traced(theta) or np.all((theta >= 0) & np.isfinite(theta))
         if theta.ndim > 2 or theta.size == 0 or not is_allowed:
@@ -94,6 +97,12 @@ class MallowsCenter(Family):
         return CenterCodes(codes[rows], (orderings >= 0).astype(float)[rows])
 
     def _theta(self, stages: int) -> Array:
+        if self._may_be_stages and len(self.concentration) == stages:
+            raise ValueError(
+                f"concentration has {stages} numbers, as many as there are stages: give "
+                "[[a, b, ...]] for one at each stage, or [[a], [b], ...] for values that a cluster "
+                "may have, each the same at all stages"
+            )
         if self.concentration.shape[1] not in (1, stages):
             raise ValueError(
                 f"concentration has {self.concentration.shape[1]} stages, the rankings have "

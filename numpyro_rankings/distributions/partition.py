@@ -1,5 +1,6 @@
 """Distributions over partitions: the Chinese restaurant process and finite Dirichlet mixtures."""
 
+from abc import abstractmethod
 from functools import partial
 from typing import Any, ClassVar
 
@@ -134,9 +135,9 @@ class _SequentialPartition(Distribution):
     pytree_aux_fields = ("max_clusters",)
     max_clusters: int | None
 
+    @abstractmethod
     def _two_parameters(self) -> tuple[Array, Array, int]:
         """Concentration, discount and the largest possible number of blocks."""
-        raise NotImplementedError
 
     @validate_sample
     def log_prob(self, value: ArrayLike, intermediates: list | None = None) -> Array:

@@ -113,6 +113,10 @@ class RankingProfile(Profile):
         """Return the columns of ``clusters.csv`` that not all clusters of rankings have."""
         return {}
 
+    def strength(self) -> str:
+        """Say by an interval how strong the order of the cluster is; nothing if it has none."""
+        return ""
+
     def renamed(self, names: Mapping[str, str]) -> Self:
         """Return the profile with other names of the items.
 

@@ -56,6 +56,11 @@ class ClusterProfile(CenterProfile):
             columns |= columns_with_interval(f"theta_{stage}", mean, interval)
         return columns
 
+    def strength(self) -> str:
+        low, high = self.concentration_interval[0]
+        mean = self.concentration[0]
+        return f"θ of stage 1 is {mean:.2f}, 90% interval {low:.2f}–{high:.2f}"
+
 
 _CODES_AT_ONCE = 2**24  # entries of the largest array: T² for each list and cluster
 

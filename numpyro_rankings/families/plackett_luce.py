@@ -62,6 +62,10 @@ class WeightsProfile(RankingProfile):
             columns |= columns_with_interval(f"weight of {name}", mean, interval)
         return columns
 
+    def strength(self) -> str:
+        low, high = self.weights_interval[:, 0].min(), self.weights_interval[:, 1].max()
+        return f"the weights of all items are within {low:.2g}–{high:.2g}, their 90% intervals"
+
 
 class PlackettLuce(RankingFamily):
     """Plackett–Luce models: a weight for each item."""

@@ -1,5 +1,6 @@
 """Base class of the kernels whose data are rankings and nothing else."""
 
+from abc import abstractmethod
 from typing import Any
 
 import numpyro.distributions as dist
@@ -12,11 +13,7 @@ from numpyro_rankings.rankings import Rankings
 
 
 class RankingKernel(GibbsKernel):
-    """Base of the kernels whose data are rankings and nothing else.
-
-    A subclass defines ``_read(z, args, kwargs)``, the state and the inputs of a sweep: a mixture
-    with its ``partition``, and inputs with ``log_judges``; or it defines :meth:`read_prior`.
-    """
+    """Base of the kernels whose data are rankings and nothing else."""
 
     _alpha: float | dist.Distribution
 
@@ -39,16 +36,6 @@ class RankingKernel(GibbsKernel):
             check_only_rankings(args, kwargs)
         return rankings
 
-    def _read(self, z: dict, args: tuple, kwargs: dict) -> Any:
-        raise NotImplementedError
-
-    def read_prior(self, z: dict, args: tuple, kwargs: dict) -> tuple[dict[str, Any], Array | None]:
-        mixture, inputs = self._read(z, args, kwargs)
-        partition = mixture.partition
-        number = partition.num_components
-        scales = {} if number is None else {"num_components": number}
-        return {"alpha": partition.alpha, **scales}, inputs.log_judges
-
     def _start_alpha(self, key: Array, start_values: dict) -> dict[str, Array]:
         """Return where α starts, by the name of its site; nothing if it is fixed."""
         if "alpha" in start_values:
@@ -56,3 +43,21 @@ class RankingKernel(GibbsKernel):
         if isinstance(self._alpha, dist.Distribution):
             return {"alpha": draw_start(key, self._alpha)}
         return {}
+
+
+class MixtureKernel(RankingKernel):
+    """Base of those that draw the labels of a process or of a finite mixture."""
+
+    @abstractmethod
+    def _read(self, z: dict, args: tuple, kwargs: dict) -> tuple[Any, Any]:
+        """Return the state and the inputs of a sweep.
+
+        :return: a mixture with its ``partition``, and inputs with ``log_judges``.
+        """
+
+    def read_prior(self, z: dict, args: tuple, kwargs: dict) -> tuple[dict[str, Any], Array | None]:
+        mixture, inputs = self._read(z, args, kwargs)
+        partition = mixture.partition
+        number = partition.num_components
+        scales = {} if number is None else {"num_components": number}
+        return {"alpha": partition.alpha, **scales}, inputs.log_judges

@@ -33,6 +33,7 @@ from numpyro_rankings.rankings import Rankings, check_rankings
 
 _STARTS = 12  # draws whose groups are merged, in all chains together
 _DRAWS = 40  # draws that intervals are over
+_LEAST_GAIN = 1e-3  # of a draw, as a share of the mean, by which what blocs keep is divided
 _FIRST = 3  # draws that say at first how large the gain is
 MOST_WORK = 1_500_000  # of a search that is made without being asked for, about 20 s of one core
 _LEAST_SECONDS, _SECONDS_OF_MOST = 5.0, 20.0  # of a small search, and of one with so much work
@@ -364,7 +365,8 @@ def _level(data: BlocData, drawn: DrawnSizes, searched: SearchedLevels, number: 
     return BlocLevel(
         number=number,
         kept=float(kept),
-        kept_interval=interval_of(gain / gains),
+        # Of a draw that says less than one population, blocs keep all there is.
+        kept_interval=interval_of(gain / np.maximum(gains, _LEAST_GAIN * gains.mean())),
         blocs=_describe(data, fit, order, sizes),
         parent=flow.argmax(0).astype(np.int32) if number > 1 else np.zeros(1, np.int32),
         flow=flow,

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -19,6 +19,15 @@ from numpyro_rankings.rankings import Rankings, check_rankings
 Partition = Literal["population", "components", "process", "links", "unknown"]
 NumComponents = int | Literal["auto"] | None
 Samples = dict[str, np.ndarray]
+
+# what an evidence is computed from, (chains, draws, rungs)
+LADDER_FIELDS = (
+    "rung_power",
+    "rung_effective_size",
+    "rung_share_concentration",
+    "rung_log_likelihood",
+    "rung_log_shares",
+)
 
 
 class BlockFacts(NamedTuple):
@@ -59,6 +68,9 @@ class Draws:
     - **judge_sites** - the observed sites of the model that depend on the label of each judge.
     - **component_family** - of a kernel of partitions, if known.
     - **lacks_empty** - whether the parameters of empty clusters are lost, as in ArviZ data.
+    - **ladder** - of :class:`~numpyro_rankings.infer.TemperedMixture`: the fields of its state that
+      :func:`~numpyro_rankings.log_evidence` needs, each (chains, draws, rungs). Empty of other
+      kernels, and where only the samples are given.
 
     .. doctest::
 
@@ -82,6 +94,7 @@ class Draws:
     judge_sites: tuple[str, ...] = ()
     component_family: Family | None = None
     lacks_empty: bool = False
+    ladder: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -110,6 +123,8 @@ class Draws:
             draws = source
         elif hasattr(source, "__contains__") and "posterior" in source:
             draws = cls._of_posterior(as_dataset(source["posterior"]))
+            if "sample_stats" in source:
+                draws = replace(draws, ladder=_ladder_of(as_dataset(source["sample_stats"])))
         elif isinstance(source, Mapping):
             named = named_as_by_kernel(source, sites)
             return cls._of_samples(named, num_components, sites).with_rankings(rankings)
@@ -169,7 +184,11 @@ class Draws:
         name, number = type(own).__name__, num_components_of(own)
         draws = cls.of_kernel(samples, number, None, block, name)
         fitted = fitted_rankings(own, mcmc._args, mcmc._kwargs)
-        draws = replace(draws, component_family=None if fitted else getattr(own, "family", None))
+        draws = replace(
+            draws,
+            component_family=None if fitted else getattr(own, "family", None),
+            ladder=_ladder_of(mcmc.get_extra_fields(group_by_chain=True)),
+        )
         return draws.with_rankings(fitted)
 
     @classmethod
@@ -296,7 +315,9 @@ class Draws:
 
         :param draws: their indices.
         """
-        return replace(self, samples={name: x[:, draws] for name, x in self.samples.items()})
+        samples = {name: x[:, draws] for name, x in self.samples.items()}
+        ladder = {name: x[:, draws] for name, x in self.ladder.items()}
+        return replace(self, samples=samples, ladder=ladder)
 
     def with_rankings(self, rankings: Rankings | None) -> "Draws":
         """Return the draws with the rankings that were fitted.
@@ -330,6 +351,10 @@ class Draws:
                 f"these have {', '.join(self.samples) or 'no entries'}"
             )
         return self.family
+
+
+def _ladder_of(fields: Mapping[Any, Any]) -> Samples:
+    return {name: np.asarray(fields[name]) for name in LADDER_FIELDS if name in fields}
 
 
 def _partition_of(

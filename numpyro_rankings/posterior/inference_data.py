@@ -26,7 +26,7 @@ from numpyro_rankings.distributions import links_to_partition
 from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.infer.not_finite import check_not_stopped
 from numpyro_rankings.posterior.diagnostics import NUM_COMPONENTS, as_dataset, diagnostics_table
-from numpyro_rankings.posterior.draws import Draws, find_block, is_of_partitions
+from numpyro_rankings.posterior.draws import LADDER_FIELDS, Draws, find_block, is_of_partitions
 from numpyro_rankings.posterior.likelihood import pointwise_log_likelihood, pointwise_of_block
 from numpyro_rankings.posterior.quantities import as_shown, label_free_quantities
 from numpyro_rankings.rankings import Rankings
@@ -87,7 +87,9 @@ def to_inference_data(
     samples have in ``log_joint_rest``: with 10^6 rankings float32 has steps of 8 nats and more.
 
     The group ``sample_stats`` has ``lp``, ``acceptance_rate`` (of the Metropolis steps) and
-    ``overflow``.
+    ``overflow``. Of :class:`~numpyro_rankings.infer.TemperedMixture` it also has ``barrier``,
+    ``round_trips``, the fields that begin with ``rung_`` by ``rung``, from 0, which is the prior,
+    to the model, and ``rejection`` by ``rung_pair``: of exchanges of that rung with the next.
 
     For a model of :class:`numpyro.infer.Gibbs` with a kernel of this package as a block, the sites
     have the names of the model, and ``center``, ``concentration`` and ``weights`` are left as they
@@ -245,6 +247,8 @@ def _finished(data: Any, posterior: Any, draws: Draws, values: np.ndarray | None
     if draws.num_components is not None:
         posterior.attrs[NUM_COMPONENTS] = draws.num_components
     groups = {"posterior": posterior}
+    if "sample_stats" in data:
+        groups["sample_stats"] = _with_rungs(as_dataset(data["sample_stats"]))
     if values is not None:
         coords = {name: posterior[name] for name in ("chain", "draw")}
         given = "those of all others" if draws.shares is None else "the shares"
@@ -257,6 +261,19 @@ def _finished(data: Any, posterior: Any, draws: Draws, values: np.ndarray | None
             },
         )
     return _with_groups(data, groups, about)
+
+
+def _with_rungs(stats: Any) -> Any:
+    """Return the sample statistics of ladders, whose fields have axes of their own each."""
+    named = {
+        name: "rung_pair" if name == "rejection" else "rung"
+        for name in (*LADDER_FIELDS, "rejection")
+        if name in stats
+    }
+    new = {name: (("chain", "draw", axis), stats[name].values) for name, axis in named.items()}
+    own = [axis for name in named for axis in stats[name].dims[2:]]
+    coords = {axis: np.arange(new[name][1].shape[-1]) for name, axis in named.items()}
+    return stats.drop_vars(own, errors="ignore").assign(new).assign_coords(coords)
 
 
 def _check_asked(

@@ -5,23 +5,15 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpyro.infer import MCMC
 from scipy.special import expit, gammaln, logsumexp
 
-from numpyro_rankings.posterior.draws import Draws
+from numpyro_rankings.posterior.draws import LADDER_FIELDS, Draws
 
 __all__ = ["LogEvidence", "log_evidence"]
 
 _BATCHES = 5  # of a ladder, for the standard error
 LEAST_DRAWS = 20
 _BISECTIONS = 160  # a log likelihood may be as low as -1e30
-_FIELDS = (
-    "rung_power",
-    "rung_effective_size",
-    "rung_share_concentration",
-    "rung_log_likelihood",
-    "rung_log_shares",
-)
 
 
 class LogEvidence(NamedTuple):
@@ -63,9 +55,10 @@ def log_evidence(draws: Any, effective_size: float | None = None) -> LogEvidence
     factor that the draws of both tell best [1]. The ladder begins at the prior, whose constant is
     known. All Z(z) on the way come from one ladder.
 
-    :param draws: an MCMC or a :class:`~numpyro_rankings.Run` of a
-        :class:`~numpyro_rankings.infer.TemperedMixture`, a stored run, or what
-        :func:`~numpyro_rankings.to_inference_data` makes of it.
+    :param draws: those of a :class:`~numpyro_rankings.infer.TemperedMixture`, as
+        :meth:`Draws.of <numpyro_rankings.Draws.of>` takes them, but for samples, which lack the
+        rungs: an MCMC, a :class:`~numpyro_rankings.Run`, a stored one, what
+        :func:`~numpyro_rankings.to_inference_data` makes of it, or draws.
     :param effective_size: z times the number of rankings, at most that of the model. With it, the
         shares have the concentration κ of the ladder, also at its end. By default z and κ are those
         of the model.
@@ -131,36 +124,22 @@ def log_evidences(
 
 def ladders_of(source: Any) -> list[Ladder]:
     """Return the ladder of each chain of draws of a tempered mixture."""
-    stats = _stats_of(source)
-    missing = [name for name in _FIELDS if name not in stats]
+    draws = Draws.of(source)
+    missing = [name for name in LADDER_FIELDS if name not in draws.ladder]
     if missing:
         raise TypeError(
-            "an evidence needs the draws of a TemperedMixture with its extra fields, as an MCMC, a "
-            f"Run or ArviZ data: these have no {missing[0]}"
+            "an evidence needs the draws of a TemperedMixture with its extra fields, and not only "
+            f"the samples: these have no {missing[0]}"
         )
-    number = Draws.of(source).num_components
+    number = draws.num_components
     assert number is not None
-    arrays = [np.asarray(stats[name], np.float64) for name in _FIELDS]
+    arrays = [np.asarray(draws.ladder[name], np.float64) for name in LADDER_FIELDS]
     if any(np.ptp(x, axis=1).any() for x in arrays[:3]):
         raise ValueError("an evidence needs draws after the warm-up, in which the rungs move")
     return [
         Ladder(number, power[-1], size[-1], kappa[-1], *scores)
         for power, size, kappa, *scores in zip(*arrays, strict=True)
     ]
-
-
-def _stats_of(source: Any) -> dict[str, Any]:
-    """Return the extra fields of draws, each (chains, draws, …)."""
-    if hasattr(source, "as_mcmc"):
-        source = source.as_mcmc()
-    elif hasattr(source, "to_inference_data"):  # a stored run
-        source = source.to_inference_data()
-    if hasattr(source, "__contains__") and "sample_stats" in source:
-        stats = source["sample_stats"]
-        return {name: stats[name].values for name in _FIELDS if name in stats}
-    if isinstance(source, MCMC):
-        return source.get_extra_fields(group_by_chain=True)
-    return {}
 
 
 def _check_reaches(ladder: Ladder, effective_sizes: Sequence[float] | None) -> None:

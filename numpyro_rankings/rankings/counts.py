@@ -1,10 +1,16 @@
 """How often the items of rankings are listed, and where."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.words import listed, plural
+
+_SETS_NAMED, _NAMED = 4, 6  # at most, of sets of items, and of the items of one
 
 
 class ItemCounts(NamedTuple):
@@ -51,8 +57,67 @@ def ranks_of_items(rankings: Any, items: np.ndarray) -> np.ndarray:
     place_of = np.full(rankings.num_items + 1, -1)  # -1, which pads the lists, is at the end
     place_of[items] = np.arange(len(items))
     ranks = np.full((len(items), rows), longest + 1, np.min_scalar_type(longest + 1))
-    for rank, listed in enumerate(orderings.T, 1):
-        of = place_of[listed]
+    for rank, at_rank in enumerate(orderings.T, 1):
+        of = place_of[at_rank]
         (row,) = np.nonzero(of >= 0)
         ranks[of[row], row] = rank
     return ranks
+
+
+def sets_apart(rankings: Rankings) -> list[list[str]]:
+    """Return sets of items of which no ranking compares any with an item of another, or nothing.
+
+    A ranking compares the items that it lists with one another, and with the others of its choice
+    set. Without choice sets all items are compared, because those that are not listed rank below;
+    then it is by lists of at least two items alone that the sets are told apart.
+    """
+    orderings, lengths = np.asarray(rankings.orderings), np.asarray(rankings.lengths)
+    if rankings.choice_sets is not None:
+        rows, items = np.nonzero(np.asarray(rankings.choice_sets))
+    elif (lengths == rankings.num_items).any():
+        return []
+    else:
+        rows, places = np.nonzero((orderings >= 0) & (lengths[:, None] > 1))
+        items = orderings[rows, places]
+    ends = orderings[rows, 0], items
+    graph = csr_array((np.ones(len(rows), bool), ends), shape=(rankings.num_items,) * 2)
+    _, set_of = connected_components(graph, directed=False)
+    met = np.unique(items)
+    numbers, sizes = np.unique(set_of[met], return_counts=True)
+    if len(numbers) < 2:
+        return []
+    largest_first = numbers[np.argsort(-sizes, kind="stable")]
+    return [[rankings.items[k] for k in met[set_of[met] == x]] for x in largest_first]
+
+
+def apart_in_words(rankings: Rankings) -> str:
+    """Say which sets of items stand apart, as :func:`sets_apart`; nothing if none do."""
+    sets = sets_apart(rankings)
+    if not sets:
+        return ""
+    if rankings.choice_sets is not None:
+        return never_compared(sets)
+    return (
+        f"no judge lists items of more than one of the sets {sets_in_words(sets)}: were all items "
+        "offered to all?"
+    )
+
+
+def never_compared(sets: Sequence[Sequence[str]]) -> str:
+    """Say that items of different sets are never compared."""
+    return (
+        f"no judge compares items of different sets, which are {sets_in_words(sets)}: how one set "
+        "stands to another comes from the prior of the model alone"
+    )
+
+
+def sets_in_words(sets: Sequence[Sequence[str]]) -> str:
+    """Name sets of items: ``{A, B and C} and {D and E}``."""
+    texts = []
+    for names in sets[:_SETS_NAMED]:
+        some = names if len(names) <= _NAMED else names[: _NAMED - 1]
+        more = [f"{len(names) - len(some):,} more"] if len(some) < len(names) else []
+        texts.append(f"{{{listed([*some, *more])}}}")
+    if len(sets) > len(texts):
+        texts.append(plural(len(sets) - len(texts), "more set"))
+    return listed(texts)

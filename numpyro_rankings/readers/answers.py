@@ -5,7 +5,7 @@ what looks like a ranking and is none.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Sequence
 
 import numpy as np
 
@@ -36,10 +36,12 @@ _END_OF_SCALE = re.compile(rf"\b(?:{GOOD}|{BAD})\b", re.IGNORECASE)
 # texts that mean no rank, unless the user says that they are items
 _NO_RANK = set(
     "n/a|n.a.|n / a|not applicable|not ranked|unranked|no rank|none|no answer|no opinion|dk|"
-    "don't know|do not know|no preference|refused|skipped|not selected|null|nil|-|–|—|--|.|?"
-    "".split("|")
+    "don't know|do not know|no preference|refused|skipped|not selected|null|nil|-|–|—|--|.|?|"
+    "blank|blank vote|left blank|no vote|not voted|no selection|skip|missing|abstain|abstained|"
+    "spoiled|spoilt|invalid".split("|")
 )
 _NO_RANK_CODES = {0, -1, -9, -99, -999, 88, 98, 99, 888, 999, 9999}
+_IN_BRACKETS = re.compile(r"<[^<>]*>|\[[^\[\]]*\]|\([^()]*\)|\{[^{}]*\}|\*[^*]*\*")
 RANK_OF = re.compile(r"[(\[]?\d{1,3} ?(?:/|of|out of) ?\d{1,3}\b", re.IGNORECASE)  # 1/3
 _DECIMAL = re.compile(r"\d{1,4}[.,]\d{1,6}")
 
@@ -109,17 +111,44 @@ def refuse_missing_ranks(
 
 
 def refuse_missing_items(
-    grid: Grid, columns: Iterable[Column], items: Sequence[str] | None
+    grid: Grid,
+    columns: Sequence[Column],
+    known: Container[str] | None,
+    how: str = "",
+    are_ballots: bool = False,
 ) -> None:
-    """Refuse names of items that may mean that nothing is ranked, unless they are said to be."""
+    """Refuse names of items that may mean that nothing is ranked, unless they are **known**.
+
+    :param how: what to do if they mean it; by default the option that says so.
+    :param are_ballots: whether a few capitals among other names are a code, too.
+    """
+    texts = dict.fromkeys(text for column in columns for text in column.values if text)
+    num_names = sum(sum(map(str.isalpha, text)) > 2 for text in texts)
+    capitals = {text for text in texts if text.isupper() and len(text) < 4}
+    if not are_ballots or any(x.isupper() and x not in capitals for x in texts):
+        capitals = set()
     for column in columns:
         for text in column.values:
-            if text.casefold() in _NO_RANK and text not in (items or ()):
+            is_code = _is_code(text) or (text in capitals and len(capitals) == 1)
+            is_odd = text.casefold() in _NO_RANK or (num_names > 1 and is_code)
+            if text and is_odd and text not in (known or ()):
                 raise RankingsError(
                     f"{grid.at_text(column, text)}: is {text!r} an item? If it means that nothing "
-                    f"is ranked, add {option('missing', text)}; if it is one, name all items with "
-                    f"{option('items')}"
+                    f"is ranked, {how or 'add ' + option('missing', text)}; if it is one, name all "
+                    f"items with {option('items')}"
                 )
+
+
+def _is_code(text: str) -> bool:
+    """Return whether a text among names looks like a code.
+
+    It is a single character, a number such as 99, has no letters, or is in brackets.
+    """
+    number = whole_number(text)
+    if number is not None:
+        return number in _NO_RANK_CODES or number < 0
+    is_sign = len(text) == 1 or not any(map(str.isalnum, text))
+    return is_sign or _IN_BRACKETS.fullmatch(text) is not None
 
 
 def cells_are_ranks(columns: Sequence[Column], missing: Sequence[str]) -> bool | None:

@@ -24,7 +24,13 @@ from numpyro_rankings.readers.grids import (
     looks_like_table,
 )
 from numpyro_rankings.readers.own_table import is_own_table, read_table
-from numpyro_rankings.readers.surveys import Survey, read_layout, survey_of, with_top
+from numpyro_rankings.readers.surveys import (
+    Survey,
+    merged_survey_of,
+    read_layout,
+    survey_of,
+    with_top,
+)
 from numpyro_rankings.readers.tied_orders import PREFLIB, TIE_OPTIONS, read_preflib_survey
 
 
@@ -33,7 +39,7 @@ class FileFormat(NamedTuple):
 
     name: str  # its name in messages
     extensions: tuple[str, ...]  # those of its files
-    read: Callable[..., Rankings | Survey]  # reads a file
+    read: Callable[..., Rankings | Survey]  # reads a file, with a row for each line
     # those of similar files, which the reader reads if they hold rankings
     similar: tuple[str, ...] = ()
     options: tuple[str, ...] = ()  # names of the options that the reader takes
@@ -117,8 +123,9 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
     :param count: the column with the number of rankings that a row stands for.
     :param unranked: what it means that an item is not ranked: ``"below"``, it ranks below the
         others; or ``"not-offered"``, the judge did not choose among it.
-    :param gaps: ``"refuse"``, or ``"close"`` to keep the order of the items where a rank or place
-        is left out.
+    :param gaps: what becomes of lists in which a rank or place is left out: ``"refuse"``;
+        ``"close"``, the order of the items that are ranked is kept; or ``"fill"``, if only one item
+        and one rank are left out, the item has that rank, and other gaps are closed.
     :param columns: names of the columns of the question, or patterns such as ``"Q5_*"``, in which
         ``*`` stands for any text and ``?`` for one character; the columns that no option names are
         left out.
@@ -133,8 +140,14 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
     :param separator: of the layout ``"cell"``, what is between the items; by default what the cells
         show. Of ``"votes"``, what is between several names at a rank; by default what is between
         names that other cells have alone.
+    :param header: ``"none"`` if the first row of a text file or a spreadsheet is a ballot: the
+        columns are then called 1, 2, …, and so are the items of a table of ranks, unless ``items``
+        names them. A first row that looks like the rows below is asked about.
     :param header_rows: number of rows above the answers, if there is more than one and they are not
         recognised; rows that are blank do not count.
+    :param transpose: True if each column is a judge, and each row an item or a place; the column of
+        ``judge``, by default the first, has their names. A table that looks so is asked about, and
+        False says that each row is a judge.
     :param encoding: of a text file, such as ``"windows-1252"``; by default UTF-8, or UTF-16 if the
         file begins with its mark. Others are never guessed.
     :param overvote: of ballots, what becomes of a rank with several names: ``"stop"``, the list
@@ -178,7 +191,7 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
         others = {key: value for key, value in options.items() if key not in taken}
         check_no_options(name, one.name, layout, others)
         read = one.read(source, **taken)
-        survey = survey_of(read, one.name) if isinstance(read, Rankings) else read
+        survey = merged_survey_of(read, one.name) if isinstance(read, Rankings) else read
         if extension in one.similar and survey.ballots is None:
             survey.notes.append(
                 f"no order of the {extension} file has a tie: it is read as strict orders"

@@ -41,6 +41,7 @@ _MOST_TITLES = 3  # lines above the names of the columns
 _NO_MARK = "\x1f"  # between columns where there is one only: no text has it
 _ROWS_AT_ONCE = 2**8  # more would not stay in the cache of the processor
 _IN_BRACKETS = r"[^\s,;()\[\]\"]+\[\d{1,3}\]"  # a name and its rank, as "C04[1]"
+_LIST = re.compile(r"c?[\[({][^\[\](){}]*[\])}]")  # a list in brackets, without quotes
 _SEPARATOR_LINE = re.compile(r"sep=([,;\t])", re.IGNORECASE)
 
 
@@ -140,20 +141,33 @@ def column_of_texts(name: str, texts: Iterable[str]) -> Column:
 
 
 def read_grid(
-    source: Any, names: Sequence[str] = (), encoding: str | None = None, layout: str | None = None
+    source: Any,
+    names: Sequence[str] = (),
+    encoding: str | None = None,
+    layout: str | None = None,
+    has_header: bool = True,
 ) -> Grid:
     """Read a table whose first row names the columns; :func:`check_cells` checks the names.
 
     Texts in ``names`` are names and not blanks, such as an item "NA". A text file whose ``layout``
-    is ``"cell"`` may have one column, in which commas separate no columns.
+    is ``"cell"`` may have one column, in which commas separate no columns. Without a header,
+    columns are called 1, 2, …
     """
-    if hasattr(source, "columns") and hasattr(source, "iloc"):
+    is_frame = hasattr(source, "columns") and hasattr(source, "iloc")
+    suffix = "" if is_frame else Path(source).suffix.lower()
+    if not has_header and suffix not in (*TEXT_SUFFIXES, *EXCEL_SUFFIXES):
+        what = "a data frame has" if is_frame else f"{suffix} files have"
+        raise RankingsError(
+            f"{option('header', 'none')} goes with a text file or a spreadsheet: {what} names of "
+            "the columns"
+        )
+    if is_frame:
         if encoding is not None:
             raise RankingsError("encoding is that of a text file, and does not go with a table")
         return _grid_of_frame("the table", source, names, "row {}")
-    name, suffix = os.fspath(source), Path(source).suffix.lower()
+    name = os.fspath(source)
     if suffix in TEXT_SUFFIXES:
-        return _read_text(name, names, encoding, layout)
+        return _read_text(name, names, encoding, layout, has_header)
     if encoding is not None:
         raise RankingsError(
             f"{name}: encoding is that of a text file, and {suffix} files say theirs"
@@ -162,7 +176,7 @@ def read_grid(
         read_lines(name)  # refuses what is no file
     read, package = _PACKAGES[suffix]
     try:
-        return read(name, names)
+        return read(name, names) if has_header else read(name, names, False)
     except ImportError as error:
         raise RankingsError(
             f"{name}: {suffix} files need the package {package}: pip install "
@@ -254,16 +268,19 @@ def whole_number(text: str) -> int | None:
 # ---------------------------------------------------------------------------------------------
 
 
-def _read_text(name: str, names: Sequence[str], encoding: str | None, layout: str | None) -> Grid:
+def _read_text(
+    name: str, names: Sequence[str], encoding: str | None, layout: str | None, has_header: bool
+) -> Grid:
     text = read_text(name, encoding, hint=True)
     first, line = next((k, line) for k, line in enumerate(text.lines()) if line.strip())
     try:
         if said := _SEPARATOR_LINE.fullmatch(line.strip()):
             form = _Form(said[1], first + 1)
         else:
-            form = _form_of(text, first, layout)
+            is_list = layout == "cell" and not has_header and _LIST.fullmatch(line.strip())
+            form = _Form(_NO_MARK, first) if is_list else _form_of(text, first, layout, has_header)
         rows = _rows_of_text(text, form.mark, form.first)
-        grid = _grid(name, place_of(name, ":{}"), rows, names)
+        grid = _grid(name, place_of(name, ":{}"), rows, names, has_header)
         return grid._replace(notes=(*form.notes, *grid.notes))
     except RankingsError:
         head = itertools.islice(enumerate(text.lines(), 1), _LINES_OF_HEAD)
@@ -308,24 +325,24 @@ class _Form(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def _form_of(text: TextFile, first: int, layout: str | None) -> _Form:
-    """Return the form of a table: the only one of comma, semicolon and tab in its header."""
+def _form_of(text: TextFile, first: int, layout: str | None, has_header: bool) -> _Form:
+    """Return the form of a table: the only one of comma, semicolon and tab in its first row."""
     marks = []
     for mark in "\t;,":
         with contextlib.suppress(csv.Error):
             if len(next(csv.reader(text.lines(first), delimiter=mark, strict=True))) > 1:
                 marks.append(mark)
     if not marks:
-        return _form_without_marks(text, first, layout)
+        return _form_without_marks(text, first, layout, has_header)
     if len(marks) > 1 and marks[0] != "\t":
         raise RankingsError(
-            f"{text.name}:{first + 1}: the names of the columns contain commas and semicolons; put "
-            "names that contain them into quotes"
+            f"{text.name}:{first + 1}: the first row contains commas and semicolons; put names "
+            "that contain them into quotes"
         )
     return _Form(marks[0], first)
 
 
-def _form_without_marks(text: TextFile, first: int, layout: str | None) -> _Form:
+def _form_without_marks(text: TextFile, first: int, layout: str | None, has_header: bool) -> _Form:
     """Return the form of a table whose first line is one name, a title, or has blanks."""
     if layout == "cell":
         return _Form(_NO_MARK, first)
@@ -335,18 +352,22 @@ def _form_without_marks(text: TextFile, first: int, layout: str | None) -> _Form
             rows = _rows_of_text(text, mark, first)
             tables[mark] = [(k, row) for k, row in rows if any(map(str.strip, row))]
     wide = {m: rows for m, rows in tables.items() if any(len(row) > 1 for _, row in rows)}
-    found = [x for mark, rows in wide.items() if (x := _below_title(mark, rows)) is not None]
+    find = _below_title if has_header else _after_list_of_one
+    found = [x for mark, rows in wide.items() if (x := find(mark, rows)) is not None]
     if len(found) == 1:
         return found[0]
-    if not wide and _has_blanks_between_columns(text, first):
+    if not wide and _has_blanks_between_columns(text, first, has_header):
         return _Form(" ", first, ("the columns are separated by blanks",))
     if not wide and layout is None:
         return _Form(_NO_MARK, first)
-    header = next(text.lines(first)).rstrip("\n")
+    line = next(text.lines(first)).rstrip("\n")
+    expected, is_list = "the names of the columns", "names a single column of lists"
+    if not has_header:
+        expected, is_list = "a ballot in columns", "is a list in a single column"
     raise RankingsError(
-        f"{text.name}:{first + 1}: expected the names of the columns, separated by commas, "
-        f"semicolons or tabs, got {header[:40]!r}; remove what is above them, such as a title, or "
-        f"add {option('layout', 'cell')} if it names a single column of lists"
+        f"{text.name}:{first + 1}: expected {expected}, separated by commas, semicolons or tabs, "
+        f"got {line[:40]!r}; remove what is above them, such as a title, or add "
+        f"{option('layout', 'cell')} if it {is_list}"
     )
 
 
@@ -365,17 +386,25 @@ def _below_title(mark: str, rows: Sequence[tuple[int, list[str]]]) -> _Form | No
     return _Form(mark, number - 1, (f"left out above the names of the columns: {titles}",))
 
 
-def _has_blanks_between_columns(text: TextFile, first: int) -> bool:
+def _after_list_of_one(mark: str, rows: Sequence[tuple[int, list[str]]]) -> _Form | None:
+    """Return the form of lists of which the first is a single item, or None if it is a title."""
+    (number, (item, *_)), *below = rows
+    is_item = any(text.strip() == item.strip() for _, row in below for text in row)
+    return _Form(mark, number - 1) if is_item else None
+
+
+def _has_blanks_between_columns(text: TextFile, first: int, has_header: bool) -> bool:
     """Return whether blanks separate columns, and not the words of names in a single one.
 
     Each row has as many texts as the first one, or one more, the name of the row. A column of
     numbers, or a text that is in two columns, says that they are columns.
     """
-    (_, names), *rows = (x for x in _rows_of_text(text, " ", first) if any(x[1]))
-    widths = {len(row) for _, row in rows}
+    names, *rows = (row for _, row in _rows_of_text(text, " ", first) if any(row))
+    rows = rows if has_header else [names, *rows]
+    widths = set(map(len, rows))
     if len(names) < 2 or widths not in ({len(names)}, {len(names) + 1}):
         return False
-    columns = [set(column) for column in zip(*(row for _, row in rows), strict=True)]
+    columns = [set(column) for column in zip(*rows, strict=True)]
     has_numbers = any(all(whole_number(x) is not None for x in texts) for texts in columns)
     is_shared = any(one & other for one, other in itertools.combinations(columns, 2))
     has_lists = any(mark in line for line in text.lines(first) for mark in ">|=")
@@ -383,7 +412,7 @@ def _has_blanks_between_columns(text: TextFile, first: int) -> bool:
     return is_column and not has_lists
 
 
-def _read_excel(name: str, names: Sequence[str]) -> Grid:
+def _read_excel(name: str, names: Sequence[str], has_header: bool = True) -> Grid:
     import openpyxl
 
     tables, notes = [], []
@@ -407,7 +436,7 @@ def _read_excel(name: str, names: Sequence[str]) -> Grid:
                     f"{name}: row {k}, column {column}: the formula {formula[:40]!r} has no stored "
                     "value; open the file in a spreadsheet and save it"
                 )
-    grid = _grid(name, place_of(name, ": row {}"), enumerate(cells, 1), names)
+    grid = _grid(name, place_of(name, ": row {}"), enumerate(cells, 1), names, has_header)
     return grid._replace(notes=(*notes, *grid.notes))
 
 
@@ -482,7 +511,7 @@ def _column_of_series(name: str, series: "pd.Series") -> Column:
     return Column(name, texts, numbers.astype(np.int32))
 
 
-_PACKAGES: dict[str, tuple[Callable[[str, Sequence[str]], Grid], str]] = {
+_PACKAGES: dict[str, tuple[Callable[..., Grid], str]] = {
     **dict.fromkeys(EXCEL_SUFFIXES, (_read_excel, "openpyxl")),
     **dict.fromkeys(PARQUET_SUFFIXES, (_read_parquet, "pyarrow")),
     **dict.fromkeys(LABELLED_SUFFIXES, (_read_labelled, "pyreadstat")),
@@ -502,19 +531,33 @@ def _text(cell: Any) -> str:
     return str(cell).removesuffix(" 00:00:00")  # of dates
 
 
+def _numbered(
+    rows: Iterable[tuple[int, Sequence[str]]],
+) -> Iterator[tuple[int, Sequence[str]]]:
+    """Yield a row with the numbers of the columns, and rows that are as wide as the widest."""
+    filled = [(number, row) for number, row in rows if any(map(str.strip, row))]
+    width = max((k for _, row in filled for k, x in enumerate(row, 1) if x.strip()), default=0)
+    yield filled[0][0] if filled else 0, [str(k + 1) for k in range(width)]
+    for number, row in filled:
+        yield number, [*row[:width], *[""] * (width - len(row))]
+
+
 def _grid(
-    name: str, place: str, rows: Iterable[tuple[int, Sequence[str]]], names: Sequence[str]
+    name: str,
+    place: str,
+    rows: Iterable[tuple[int, Sequence[str]]],
+    names: Sequence[str],
+    has_header: bool,
 ) -> Grid:
     """Put numbered rows of cells together; the first that is not blank names the columns."""
-    remaining = iter(rows)
+    remaining = iter(rows) if has_header else _numbered(rows)
     number, first = next((x for x in remaining if any(map(str.strip, x[1]))), (0, []))
     header, header_place = [cell.strip() for cell in first], place.format(number)
-    width = len(header)
     indices: list[dict[str, int]] = [{} for _ in header]
     codes: list[list[np.ndarray]] = [[] for _ in header]
     numbers: list[int] = []
     while some := list(
-        _of_width(itertools.islice(remaining, _ROWS_AT_ONCE), width, place, not numbers)
+        _of_width(itertools.islice(remaining, _ROWS_AT_ONCE), header, place, not numbers)
     ):
         numbers += [number for number, _ in some]
         for index, of_column, texts in zip(
@@ -528,13 +571,16 @@ def _grid(
         Column(column, list(index), np.concatenate([*empty, *of_column]))
         for column, index, of_column in zip(header, indices, codes, strict=True)
     ]
-    return _checked(Grid(name, cells, np.array(numbers, int), place, header_place), names)
+    note = f"without a header, the columns are called 1 to {len(header)}"
+    notes = () if has_header else (note,)
+    return _checked(Grid(name, cells, np.array(numbers, int), place, header_place, notes), names)
 
 
 def _of_width(
-    rows: Iterable[tuple[int, Sequence[str]]], width: int, place: str, is_top: bool
+    rows: Iterable[tuple[int, Sequence[str]]], header: Sequence[str], place: str, is_top: bool
 ) -> Iterator[tuple[int, Sequence[str]]]:
     """Yield the rows that are not blank, which have as many cells as the header."""
+    width = len(header)
     for number, row in rows:
         if len(row) == width:
             is_top = False
@@ -547,6 +593,8 @@ def _of_width(
                     remark += "name for them in front of the first row"
                 if is_top and len(row) > width:
                     remark += "; if the first line is a title, remove it"
+                if len(set(header) & set(row) - {""}) > 1:
+                    remark = f"; if the first row is a ballot, add {option('header', 'none')}"
                 if any(text.lstrip().startswith("[") for text in row):
                     remark += "; put a list in brackets into quotes"
                 raise RankingsError(

@@ -96,7 +96,7 @@ def fold_header(grid: Grid, header_rows: int | None) -> Table:
     if header_rows is not None and header_rows not in range(1, _MOST_HEADER_ROWS + 1):
         raise RankingsError(
             f"{option('header_rows', header_rows)}: expected 1, 2 or 3; remove titles and other "
-            "rows above the names of the columns"
+            f"rows above the names of the columns; {option('header', 'none')} if there are none"
         )
     _refuse_dominion(grid)
     names = [_UNNAMED.sub("", name) for name in grid.columns]

@@ -24,12 +24,15 @@ class Lists(NamedTuple):
     notes: tuple[str, ...] = ()  # how the cells were read
 
 
+_Entries = tuple[np.ndarray, np.ndarray, np.ndarray]  # lists, items and ranks
+
+
 def lists_of_ranks(
     items: tuple[str, ...],
-    entries: tuple[np.ndarray, np.ndarray, np.ndarray],
+    entries: _Entries,
     rows: np.ndarray,
     where: Callable[[int], str],
-    closes_gaps: bool,
+    gaps: str,
     weights: np.ndarray | None = None,
     takes_rules: bool = False,
 ) -> Lists:
@@ -38,6 +41,7 @@ def lists_of_ranks(
     **entries** are the list, the item and the rank of each that is ranked, in any order. Each list
     is that of **weights** judges, (lists,), and **takes_rules** if those of ballots read ties.
     """
+    n = len(items)
     order = np.lexsort((entries[1], entries[2], entries[0]))
     of_list, sorted_items, ranks = (x[order] for x in entries)
     lengths = np.bincount(of_list, minlength=len(rows))
@@ -45,27 +49,76 @@ def lists_of_ranks(
     is_tied, has_gap = np.zeros(len(rows), bool), np.zeros(len(rows), bool)
     is_tied[of_list[1:][(of_list[1:] == of_list[:-1]) & (ranks[1:] == ranks[:-1])]] = True
     has_gap[of_list[ranks != place + 1]] = True
-    wrong = is_tied | (has_gap & (not closes_gaps))
+    # n - 1 different ranks, of which the last is n
+    has_hole = has_gap & ~is_tied & (lengths == n - 1)
+    if has_hole.any():
+        has_hole &= ranks[np.cumsum(lengths) - 1] == n
+    wrong = is_tied | (has_gap & (gaps == "refuse"))
     if wrong.any():
         k = int(np.argmax(wrong))
         own = np.flatnonzero(of_list == k)
-        weights = np.ones(len(rows), int) if weights is None else weights
-        ties = f"{weights[is_tied].sum():,} of {plural(int(weights.sum()), 'judge')} have ties"
-        _refuse_ranks(
-            where(k),
-            [(int(ranks[j]), items[sorted_items[j]]) for j in own],
-            f"{ties}: {about_ties()}"
-            if takes_rules
-            else f"{ties}, which are not supported; of "
-            f"{option('layout', 'ranks')} and {option('layout', 'votes')} {option('overvote')} "
-            "reads them",
-        )
+        left_out = items[n * (n - 1) // 2 - int(sorted_items[own].sum())] if has_hole[k] else ""
+        listed = [(int(ranks[j]), items[sorted_items[j]]) for j in own]
+        _refuse_ranks(where(k), listed, _count_ties(is_tied, weights, takes_rules), left_out)
+    notes = notes_of_holes(int(has_hole.sum()), gaps)
+    if notes and gaps == "fill":
+        filled = _filled(n, (of_list, sorted_items, ranks), np.flatnonzero(has_hole))
+        return lists_of_ranks(items, filled, rows, where, gaps)._replace(notes=notes)
     orderings = np.full((len(rows), max(1, lengths.max(initial=0))), -1)
     orderings[of_list, place] = sorted_items
-    return Lists(items, orderings, rows, where, int(has_gap.sum()))
+    return Lists(items, orderings, rows, where, int(has_gap.sum()), notes=notes)
 
 
-def _refuse_ranks(where: str, listed: Sequence[tuple[int, str]], ties: str) -> NoReturn:
+def _filled(n: int, entries: _Entries, lists: np.ndarray) -> _Entries:
+    """Return entries with the one of n items that these lists leave out at the rank left out."""
+    of_list, items, ranks = entries
+    item = n * (n - 1) // 2 - np.bincount(of_list, items)[lists].astype(int)
+    rank = n * (n + 1) // 2 - np.bincount(of_list, ranks)[lists].astype(int)
+    return np.append(of_list, lists), np.append(items, item), np.append(ranks, rank)
+
+
+def notes_of_holes(number: int, gaps: str) -> tuple[str, ...]:
+    """Return what was done with lists in which one item and one rank, not the last, are left out.
+
+    The item has that rank, or is below the others: nothing in the list says which.
+    """
+    if not number:
+        return ()
+    if gaps == "fill":
+        of = plural(number, "list")
+        return (f"the one item that is left out was put at the one gap of {of}",)
+    return (
+        f"in {plural(number, 'list')} with a gap one item is left out, which is read as below the "
+        f"others: {option('gaps', 'fill')} puts it at the gap instead",
+    )
+
+
+def remedy_of_gap(left_out: str) -> str:
+    """Return what to do about a gap, and about the only item that the list leaves out, if any."""
+    close = f"{option('gaps', 'close')} keeps the order of the items that are ranked"
+    if not left_out:
+        return close
+    return (
+        f"{close}, and reads {left_out!r}, the only one left out, as below them; "
+        f"{option('gaps', 'fill')} puts it at the gap"
+    )
+
+
+def _count_ties(is_tied: np.ndarray, weights: np.ndarray | None, takes_rules: bool) -> str:
+    """Return how many judges have ties, and what reads them."""
+    judges = np.ones(len(is_tied), int) if weights is None else weights
+    number = f"{judges[is_tied].sum():,} of {plural(int(judges.sum()), 'judge')} have ties"
+    if takes_rules:
+        return f"{number}: {about_ties()}"
+    return (
+        f"{number}, which are not supported; of {option('layout', 'ranks')} and "
+        f"{option('layout', 'votes')} {option('overvote')} reads them"
+    )
+
+
+def _refuse_ranks(
+    where: str, listed: Sequence[tuple[int, str]], ties: str, left_out: str
+) -> NoReturn:
     """Say why the ranks of a list, which are sorted, are not 1, 2, …, t."""
     for (rank, name), (next_rank, other) in itertools.pairwise(listed):
         if rank == next_rank:
@@ -73,5 +126,5 @@ def _refuse_ranks(where: str, listed: Sequence[tuple[int, str]], ties: str) -> N
     place, (rank, name) = next((n, x) for n, x in enumerate(listed, 1) if x[0] != n)
     raise RankingsError(
         f"{where}: {name!r} has rank {rank}, but no item has rank {place}; "
-        f"{option('gaps', 'close')} keeps the order of the items that are ranked"
+        f"{remedy_of_gap(left_out)}"
     )

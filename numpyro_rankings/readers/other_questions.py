@@ -1,7 +1,8 @@
 """Tables that are no rankings: ticks, ratings, rows of sums, and rows that slid to a side."""
 
 import itertools
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.readers.answers import numbers_in, rank_in_words
 from numpyro_rankings.readers.ballots import about_ties
 from numpyro_rankings.readers.grids import Column, Grid, whole_number
+from numpyro_rankings.readers.votes import letters
 from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
 
@@ -17,6 +19,56 @@ _RARE = 0.01  # share of the rows that may have slid
 _TICKS = set(
     "x|✓|✔|yes|true|checked|ticked|selected|y|on|no|false|unchecked|not selected".split("|")
 )
+
+
+# letters of the names of columns of pairs: of the one above, and of the other
+_ABOVE = set("winner won wins preferred chosen better selected accepted topitem winneritem".split())
+_BELOW = set("loser lost losses rejected worse other unchosen bottomitem loseritem".split())
+_OUTCOMES = _ABOVE | set("preference choice outcome result winnerid".split())
+_SIDES = {"", *"012abhd", "left", "right", "home", "away", "tie", "draw", "both"}
+_OF_PAIRS = (("a", "b"), ("1", "2"), ("left", "right"), ("i", "j"), ("x", "y"), ("home", "away"))
+_OF_RANKS = re.compile(r"(?:choice|rank|place|pref|preference|position|pos)$")
+
+
+def refuse_pairs(grid: Grid, picked: Sequence[str]) -> None:
+    """Refuse a table of which some columns say that each row compares two items."""
+    name_of = {letters(name): name for name in picked}
+    above = next((x for x in name_of if x in _ABOVE), None)
+    below = next((x for x in name_of if x in _BELOW), None)
+    two: list[str] = []
+    if above and below:
+        two = [name_of[above], name_of[below]]
+        how = "to read rankings of two items each,"
+    elif outcome := next((x for x in name_of if x in _OUTCOMES), None):
+        two = _names_of_pair(name_of)
+        said = {letters(x) for name in two for x in (name, *grid.column(name).values)} | _SIDES
+        if outcome not in _ABOVE and not said.issuperset(
+            map(letters, grid.column(name_of[outcome]).values)
+        ):
+            return
+        how = f"write the two columns 'winner' and 'loser' in place of {name_of[outcome]!r}, and"
+    if two:
+        shown = " and ".join(map(repr, two))
+        winner, loser = two if above and below else ("winner", "loser")
+        raise RankingsError(
+            f"{grid.header_place}: the columns {shown} seem to be of paired comparisons: a row "
+            "says which of two items is above the other, and nothing of those that were not "
+            f"compared; {how} add {option('layout', 'orders')} and "
+            f"{option('unranked', 'not-offered')}, with {winner!r}, {loser!r} in this order in "
+            f"{option('columns')}"
+        )
+
+
+def _names_of_pair(name_of: Mapping[str, str]) -> list[str]:
+    """Return two columns such as model_a and model_b, of which there is no third, and no rank."""
+    for word, other in _OF_PAIRS:
+        for x, name in name_of.items():
+            stem = x.removesuffix(word)
+            third = {stem + end for end in ("c", "3", "k")}
+            is_pair = x.endswith(word) and stem + other in name_of
+            if is_pair and not _OF_RANKS.search(stem) and not third & name_of.keys():
+                return [name, name_of[stem + other]]
+    return []
 
 
 def refuse_other_questions(grid: Grid, columns: Sequence[Column]) -> None:

@@ -58,6 +58,11 @@ def read_preflib(path: str | os.PathLike) -> Rankings:
     :return: one row for each distinct order, in the order of the file.
     :raises RankingsError: beginning with ``FILE:LINE:``, if the file is not in this format.
     """
+    return read_preflib_lines(path).unique()
+
+
+def read_preflib_lines(path: str | os.PathLike) -> Rankings:
+    """Read a PrefLib file as :func:`read_preflib`, with a row for each line."""
     parsed = parse_preflib(path)
     name, header = parsed.name, parsed.header
     if parsed.kind in ("cat", "wmd"):
@@ -74,15 +79,15 @@ def read_preflib(path: str | os.PathLike) -> Rankings:
         [order.voters for order in orders],
         where=lambda r: f"{name}:{orders[r].line}",
     )
-    rankings = rankings.unique()
-    check_number(parsed, "NUMBER UNIQUE ORDERS", {rankings.num_rows}, "distinct orders")
+    distinct = rankings.unique().num_rows
+    check_number(parsed, "NUMBER UNIQUE ORDERS", {distinct}, "distinct orders")
     if _SHIFTED_NAMES in (Path(name).name, header.get("FILE NAME", (0, ""))[1]):
         warnings.warn(
             f"{name}: the item names in PrefLib's {_SHIFTED_NAMES} (sushi) are shifted by one: its "
             "item k really is the one named k+1, and item 10 the one named 1; the names were read "
             "as they are in the file",
             UserWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
     return rankings
 

@@ -1,5 +1,6 @@
 """The second stage of a file: the columns of one question, and how they are to be read."""
 
+import fnmatch
 import os
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -33,7 +34,7 @@ class QuestionSpec(NamedTuple):
     items: tuple[str, ...] | None = None  # names of all items
     # the columns of the question; all that have no meaning if it is empty
     patterns: tuple[str, ...] = ()
-    closes_gaps: bool = False  # whether ranks and places may be left out
+    gaps: str = "refuse"  # what becomes of lists in which ranks or places are left out
     is_not_offered: bool = False  # whether the items that a judge does not rank were not offered
     separator: str | None = None  # the text between the items in a cell
     missing: tuple[str, ...] = ()  # texts that mean that nothing is ranked
@@ -41,6 +42,8 @@ class QuestionSpec(NamedTuple):
     duplicates: str | None = None  # which answers of a judge with several are read
     rules: Rules | None = None  # those of ballots
     aliases: Mapping[str, str] = MappingProxyType({})  # the items that further names mean
+    has_header: bool = True  # whether the first row names the columns
+    is_turned: bool | None = None  # whether the judges are the columns
 
     @property
     def named(self) -> list[str]:
@@ -52,6 +55,16 @@ class QuestionSpec(NamedTuple):
     def special(self) -> set[str]:
         """Columns that are neither items nor places."""
         return set(self.named)
+
+    def may_pick(self, name: str) -> bool:
+        """Return whether a column may be of the question, by the patterns."""
+        is_like = any(name == x or fnmatch.fnmatchcase(name, x) for x in self.patterns)
+        return is_like if self.patterns else name not in self.special
+
+    @property
+    def closes_gaps(self) -> bool:
+        """Whether ranks and places may be left out."""
+        return self.gaps != "refuse"
 
     @property
     def may_have_gaps(self) -> bool:
@@ -76,7 +89,9 @@ class TableOptions(NamedTuple):
     unranked: str = "below"
     gaps: str = "refuse"
     columns: str | Sequence[str] = ()
+    header: str | None = None
     header_rows: int | None = None
+    transpose: bool | None = None
     separator: str | None = None
     missing: str | Sequence[Any] = ()
     highest_first: bool | None = None
@@ -94,13 +109,17 @@ class TableOptions(NamedTuple):
         """Refuse values that an option does not have."""
         for name, known in (
             ("unranked", ("below", "not-offered")),
-            ("gaps", ("refuse", "close")),
+            ("gaps", ("refuse", "close", "fill")),
             ("duplicates", (None, *DUPLICATES)),
         ):
             value = getattr(self, name)
             if value not in known:
                 expected = " or ".join(repr(x) for x in known if x is not None)
                 raise RankingsError(f"{name} is {expected}, not {value!r}")
+        if self.header not in (None, "none"):
+            raise RankingsError(f"header is 'none', if there is none, not {self.header!r}")
+        if self.header is not None and self.header_rows is not None:
+            raise RankingsError(f"header_rows does not go with {option('header', 'none')}")
         if self.contest is not None:
             raise RankingsError(
                 "contest goes with cast vote records (.json); of a table, columns picks those of a "
@@ -127,12 +146,14 @@ class TableOptions(NamedTuple):
             patterns=(
                 (self.columns,) if isinstance(self.columns, str) else tuple(map(str, self.columns))
             ),
-            closes_gaps=self.gaps == "close",
+            gaps=self.gaps,
             is_not_offered=self.unranked == "not-offered",
             separator=self.separator,
             missing=tuple(str(word).strip() for word in said),
             highest_first=self.highest_first,
             duplicates=self.duplicates,
+            has_header=self.header is None,
+            is_turned=self.transpose,
         )
 
 

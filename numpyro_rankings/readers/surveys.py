@@ -6,6 +6,7 @@ A table passes through four stages: a :class:`~.grids.Grid` of cells, a
 """
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,10 +15,12 @@ from numpyro_rankings.rankings import Rankings, RankingsError, build_rankings
 from numpyro_rankings.rankings.names import names_shown
 from numpyro_rankings.rankings.orderings import listed_items
 from numpyro_rankings.readers.ballots import BallotCounts
+from numpyro_rankings.readers.first_rows import refuse_ballot_as_header
 from numpyro_rankings.readers.grids import Grid, read_grid, refuse_ranks_in_brackets
 from numpyro_rankings.readers.headers import choose, fold_header
 from numpyro_rankings.readers.layouts import LAYOUTS, layout_of_table
 from numpyro_rankings.readers.lists import Lists
+from numpyro_rankings.readers.other_questions import refuse_pairs
 from numpyro_rankings.readers.questions import (
     QuestionSpec,
     TableOptions,
@@ -26,6 +29,8 @@ from numpyro_rankings.readers.questions import (
     read_judges,
     with_names_of_columns,
 )
+from numpyro_rankings.readers.turned import refuse_judges_in_columns, turn
+from numpyro_rankings.readers.votes import words_of_ballots
 from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
 
@@ -82,10 +87,27 @@ def with_top(survey: Survey, top: int) -> Survey:
         return survey._replace(notes=[*survey.notes, note])
     orderings = np.asarray(whole.orderings)[:, :top]
     merged, rows = build_rankings(orderings, whole.items, counts, whole.choice_sets).merged()
-    of_file = rows[np.asarray(whole.row_index)[survey.label_index]]
-    # as in survey_of_lists
-    label_index = np.argsort(np.argsort(of_file, kind="stable"))
+    label_index = _places(rows[np.asarray(whole.row_index)[survey.label_index]])
     return survey._replace(rankings=merged, label_index=label_index, notes=[*survey.notes, note])
+
+
+def merged_survey_of(rankings: Rankings, layout: str) -> Survey:
+    """Return the survey of rankings as they follow each other in a file, with equal rows merged."""
+    return Survey(*_merged(rankings), None, {}, layout, [])
+
+
+def _merged(by_row: Rankings) -> tuple[Rankings, np.ndarray]:
+    """Merge equal rows; return the place of each ranking among labels in the order of the new ones.
+
+    The places are in the order of the rows before.
+    """
+    merged, rows = by_row.merged()
+    return merged, _places(np.repeat(rows, np.asarray(by_row.counts)))
+
+
+def _places(rows: np.ndarray) -> np.ndarray:
+    """Return the place of each ranking among labels in the order of the rows, given its row."""
+    return np.argsort(np.argsort(rows, kind="stable"))
 
 
 def read_layout(source: Any, layout: str | None = None, **options: Any) -> Survey:
@@ -96,10 +118,19 @@ def read_layout(source: Any, layout: str | None = None, **options: Any) -> Surve
     given.check()
     spec = given.spec()
     source, notes = _with_index(source, spec.named)
-    grid = read_grid(source, spec.items or (), given.encoding, layout)
-    table = fold_header(grid, given.header_rows)
+    grid = read_grid(source, spec.items or (), given.encoding, layout, spec.has_header)
+    if not (layout == "orders" and spec.is_not_offered):  # which reads pairs as what they are
+        refuse_pairs(grid, [x for x in grid.columns if spec.may_pick(x)])
+    if spec.has_header and given.header_rows is None:
+        refuse_ballot_as_header(grid, spec, source)
+    table = fold_header(grid, given.header_rows if spec.has_header else 1)
     spec = with_names_of_columns(spec, table)
     picked, about_columns = choose(table, spec.patterns, spec.special)
+    if spec.is_turned:
+        table, picked, spec, note = turn(table, picked, spec)
+        about_columns = [*about_columns, note]
+    else:
+        refuse_judges_in_columns(table.grid, picked, spec, layout)
     if layout is None:
         chosen, about_layout = layout_of_table(table, picked, spec)
     else:
@@ -110,8 +141,10 @@ def read_layout(source: Any, layout: str | None = None, **options: Any) -> Surve
     notes += [*about_columns, *about_layout, *about_others]
     question = chosen.read(table, columns, spec, [*table.grid.notes, *table.notes, *notes])
     lists = chosen.lists(question)
-    if chosen.has_names_in_cells and spec.items is None:
-        refuse_ranks_in_brackets(lists.where(0), lists.items)
+    if spec.items is None:
+        if chosen.has_names_in_cells:
+            refuse_ranks_in_brackets(lists.where(0), lists.items)
+        _refuse_words_of_ballots(grid.name, lists.items)
     return survey_of_lists(question.grid, spec, lists, chosen.name, question.notes)
 
 
@@ -128,6 +161,16 @@ def _with_index(source: Any, named: list[str]) -> tuple[Any, list[str]]:
     if any(isinstance(x, str) for x in source.index):
         return source, ["the index, which has no name, is left out: is it the judges?"]
     return source, []
+
+
+def _refuse_words_of_ballots(name: str, items: Sequence[str]) -> None:
+    """Refuse items that say something of a ballot, as columns or rows of a table may."""
+    for word in words_of_ballots(items):
+        raise RankingsError(
+            f"{name}: is {word!r} an item? If its column or its rows say something of the ballots, "
+            f"leave them out, such as by {option('columns')} or {option('about')}; if it is an "
+            f"item, name all with {option('items')}"
+        )
 
 
 def survey_of_lists(
@@ -161,10 +204,8 @@ def survey_of_lists(
     for name in spec.about:
         texts = grid.column(name).mapped(str, object)
         about[name] = np.repeat(texts[rows], counts).tolist()
-    merged, merged_rows = by_row.merged()
+    merged, label_index = _merged(by_row)
     numbers = np.repeat(grid.numbers[rows], counts)
-    # the place of each ranking among labels that are in the order of the merged rows
-    label_index = np.argsort(np.argsort(np.repeat(merged_rows, counts), kind="stable"))
     return Survey(merged, label_index, judges, about, layout, notes, numbers, lists.ballots)
 
 

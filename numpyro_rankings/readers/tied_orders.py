@@ -7,8 +7,8 @@ import numpy as np
 from numpyro_rankings.readers.ballots import OVERVOTE
 from numpyro_rankings.readers.elections import Election, padded, survey_of_election
 from numpyro_rankings.readers.grids import place_of
-from numpyro_rankings.readers.preflib import parse_preflib, read_orders, read_preflib
-from numpyro_rankings.readers.surveys import Survey, survey_of
+from numpyro_rankings.readers.preflib import parse_preflib, read_orders, read_preflib_lines
+from numpyro_rankings.readers.surveys import Survey, merged_survey_of
 from numpyro_rankings.readers.unsupported import read_unsupported
 from numpyro_rankings.readers.votes import votes_of_marks
 
@@ -25,10 +25,10 @@ def read_preflib_survey(path: str | os.PathLike, **rules: object) -> Survey:
     :raises RankingsError: naming the line.
     """
     if all(value is None for value in rules.values()):
-        return survey_of(read_preflib(path), PREFLIB)
+        return merged_survey_of(read_preflib_lines(path), PREFLIB)
     parsed = parse_preflib(path)
     if parsed.kind in ("cat", "wmd") or read_unsupported(path) is None:
-        read_preflib(path)  # refuses what is no file of orders, or is wrong
+        read_preflib_lines(path)  # refuses what is no file of orders, or is wrong
     items, orders = read_orders(parsed)
     marks = [
         [group[0] if len(group) == 1 else OVERVOTE for group in order.groups or zip(order.row)]

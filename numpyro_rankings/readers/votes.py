@@ -17,11 +17,17 @@ from numpyro_rankings.readers.questions import QuestionSpec, read_counts
 from numpyro_rankings.words import plural
 
 # letters of words in cells, as counting software and vendors' exports write them
-BLANK_WORDS = {
-    *("undervote", "undervotes", "undervoted", "skipped", "skippedrank", "skip", "blank"),
-    *("blankvote", "novote", "novotes", "notvoted", "exhausted", "noselection"),
+_UNSURE = {  # that are also words of surveys
+    *("skipped", "skip", "blank", "blankvote", "blankballot", "leftblank", "novote", "novotes"),
+    *("notvoted", "noselection"),
 }
-OVERVOTE_WORDS = {"overvote", "overvotes", "overvoted", "overranked"}
+BLANK_WORDS = {
+    *("under", "undervote", "undervotes", "undervoted", "underranked", "skippedrank"),
+    *("exhausted", "exhaust", "exhaustedballot"),
+    *_UNSURE,
+}
+OVERVOTE_WORDS = {"over", "overvote", "overvotes", "overvoted", "overranked"}
+_CODES = {"o": OVERVOTE, "ov": OVERVOTE, "u": BLANK, "uv": BLANK}
 _WRITE_IN = re.compile(
     r"(?:(?:un)?(?:declared|qualified|resolved|registered|certified|official)\s+)?"
     r"write[\s_-]*ins?\b.*|uwi",
@@ -49,10 +55,25 @@ def is_write_in(name: str) -> bool:
     return _WRITE_IN.fullmatch(name.strip()) is not None
 
 
-def has_words_of_ballots(columns: Sequence[Column]) -> bool:
-    """Return whether a cell says that a rank is blank or has several names."""
-    words = {letters(text) for column in columns for text in column.values}
-    return bool(words & ({"undervote", "skippedrank", "exhausted"} | OVERVOTE_WORDS))
+def words_of_ballots(texts: Iterable[str], items: Sequence[str] = ()) -> dict[str, int]:
+    """Return the texts that say that a rank is blank or has several names, and the mark of each.
+
+    Codes such as O and U do so among names that are longer, or among numbers.
+    """
+    words = {text: letters(text) for text in texts if text}
+    marks = dict.fromkeys(BLANK_WORDS, BLANK) | dict.fromkeys(OVERVOTE_WORDS, OVERVOTE)
+    others = {word for word in words.values() if word not in marks and word not in _CODES}
+    others |= set(map(letters, items))
+    if others:
+        shortest = min((len(word) for word in others if not word.isdecimal()), default=99)
+        marks |= {word: mark for word, mark in _CODES.items() if len(word) < shortest}
+    return {x: marks[word] for x, word in words.items() if word in marks and x not in items}
+
+
+def sure_words_of_ballots(columns: Sequence[Column]) -> set[str]:
+    """Return the texts that only ballots have for a rank that is blank or has several names."""
+    words = words_of_ballots({text for column in columns for text in column.values})
+    return {text for text in words if letters(text) not in _UNSURE}
 
 
 def letters(text: str) -> str:

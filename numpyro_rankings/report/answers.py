@@ -13,7 +13,7 @@ import numpy as np
 from numpyro_rankings import plots, words
 from numpyro_rankings.posterior.judges import by_group
 from numpyro_rankings.posterior.point_estimates import ReferencePartition
-from numpyro_rankings.report.blocs_in_words import BEFORE_EXPLAINED, NO_INTERVALS
+from numpyro_rankings.report.blocs_in_words import BEFORE_EXPLAINED, NO_INTERVALS, NO_ORDER_IN_WORDS
 from numpyro_rankings.report.findings import Findings
 from numpyro_rankings.report.judgements import lacks_order
 from numpyro_rankings.report.next_steps import Step, next_steps
@@ -32,7 +32,6 @@ _STAGES_ACROSS, _GROUPS_ACROSS = 9, 8  # columns of a table that a screen has ro
 _ITEMS_IN_TABLE = 40
 _CLUSTERS_IN_TABLE = 50
 _PASSING_IN_TABLE = 10
-NO_ORDER_IN_WORDS = "no common order: these judges follow none of the others"
 _LEAST_REST = 0.005  # share of the rankings in no group that holds that is worth a line
 
 

@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from numpyro_rankings import words
 from numpyro_rankings.posterior import Bloc, BlocLevel, Blocs
 from numpyro_rankings.posterior.diagnostics import Verdict
@@ -19,8 +17,6 @@ from numpyro_rankings.report.answers import (
 )
 from numpyro_rankings.report.findings import Findings
 from numpyro_rankings.report.tree import Level, Tree, around, tree_of
-
-_NAMES = 4  # at most, of what a bloc wants, beside it in the tree
 
 
 class Kept(NamedTuple):
@@ -85,7 +81,7 @@ def _row(place: int, bloc: Bloc, wants: str, findings: Findings) -> Row:
 
 
 def _kept(level: BlocLevel, chosen: int) -> Kept:
-    share, low, high = (float(np.clip(x, 0, 1)) for x in (level.kept, *level.kept_interval))
+    share, low, high = map(said.shown, (level.kept, *level.kept_interval))
     return Kept(level.number, level.number == chosen, said.share_kept(level), share, low, high)
 
 
@@ -94,25 +90,11 @@ def _tree(blocs: Blocs, total: int) -> Tree:
     levels = [
         Level(
             level.number,
-            f"{words.plural(level.number, 'bloc')}, {words.share(level.kept)} kept",
+            f"{words.plural(level.number, 'bloc')}, {words.share(said.shown(level.kept))} kept",
             [bloc.size for bloc in level.blocs],
             level.flow,
-            [_wants_first(bloc.levels) for bloc in level.blocs],
+            [said.wants_of_bloc(bloc) for bloc in level.blocs],
         )
         for level in around(blocs.levels, blocs.number - 1)
     ]
     return tree_of(levels, blocs.number, numbered("bloc", blocs.number), total)
-
-
-def _wants_first(levels: Sequence[Sequence[str]]) -> str:
-    """Say what comes first: one level, or two if both are one item."""
-    first = levels[0]
-    named = list(first if len(first) <= _NAMES + 1 else first[:_NAMES])
-    if len(first) > len(named):
-        named.append(f"{len(first) - len(named)} more")
-    text = f"{words.listed(named)} first"
-    if len(levels) == 1 and len(first) > 1:
-        text = "all close"
-    elif len(first) == 1 and len(levels) > 1 and len(levels[1]) == 1:
-        text = f"{first[0]} before {levels[1][0]}"
-    return text

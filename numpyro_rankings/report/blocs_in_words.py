@@ -7,9 +7,10 @@ import numpy as np
 from numpyro_rankings import words
 from numpyro_rankings.posterior import Bloc, BlocLevel, Blocs
 from numpyro_rankings.posterior.diagnostics import ESS_BAD, Verdict
-from numpyro_rankings.report.judgements import level_of_blocs
+from numpyro_rankings.report.judgements import least_agreement, level_of_blocs
 from numpyro_rankings.words import percent, plural
 
+NO_ORDER_IN_WORDS = "no common order: these judges agree hardly more than by chance"
 BEFORE_EXPLAINED = (
     "A before B: of the members who order the two, at least 60% put A first; such a pair is clear. "
     "Close: not clear. Roughly in this order: at least half of the pairs are clear, and none "
@@ -33,7 +34,7 @@ _KEPT_EXPLAINED = (
 )
 _MORE_THAN_ALL = (
     " More than 100% is possible, because the blocs are fitted as well as possible, and the groups "
-    "of a draw are not."
+    "of a draw are not; it is shown as 100%."
 )
 
 
@@ -77,7 +78,7 @@ def _where_others_end(blocs: Blocs) -> list[str]:
     others: dict[str, list[int]] = {}
     for chain in np.flatnonzero(~level.chains_agree):
         kept = float(level.chain_kept[chain])
-        less = level.kept - kept
+        less = shown(level.kept) - shown(kept)
         how_much = "as much" if less < 0.005 else f"{percent(less)} less"
         text = f"leads to other blocs, which keep {how_much}"
         if np.isnan(kept):
@@ -110,7 +111,7 @@ def fewer_blocs(blocs: Blocs, which: str = "") -> str:
     number = agreed_number(blocs)
     if number is None:
         return ""
-    keep, instead = percent(blocs.levels[number - 1].kept), percent(blocs.level.kept)
+    keep, instead = (percent(shown(x.kept)) for x in (blocs.levels[number - 1], blocs.level))
     less = "as much" if keep == instead else f"{keep} instead of {instead}"
     return f"{plural(number, 'bloc')}{which} (--blocs {number}), which keep {less}"
 
@@ -128,7 +129,7 @@ def how_many_blocs(blocs: Blocs) -> str:
 
 def as_well(kept: float) -> str:
     """Say how well blocs explain the rankings, of what all groups do: ``78% as well``."""
-    return f"{percent(kept)} as well" if round(kept, 2) < 1 else "as well"
+    return f"{percent(shown(kept))} as well" if round(kept, 2) < 1 else "as well"
 
 
 def what_each_keeps(blocs: Blocs) -> str:
@@ -143,10 +144,15 @@ def kept_explained(blocs: Blocs) -> str:
     return _KEPT_EXPLAINED + (_MORE_THAN_ALL if blocs.level.kept > 1 else "")
 
 
+def shown(kept: float) -> float:
+    """Return the share of the gain that is shown of one that blocs keep: within 0 and 1."""
+    return float(np.clip(kept, 0, 1))
+
+
 def share_kept(level: BlocLevel) -> str:
     """Say what a number of blocs keeps, with its interval: ``49.2% (48.1–50.3%)``."""
-    low, high = (100 * x for x in level.kept_interval)
-    return f"{words.share(level.kept)} ({low:.1f}–{high:.1f}%)"
+    low, high = (100 * shown(x) for x in level.kept_interval)
+    return f"{words.share(shown(level.kept))} ({low:.1f}–{high:.1f}%)"
 
 
 def table_explained(with_intervals: bool, is_first: bool) -> str:
@@ -156,6 +162,13 @@ def table_explained(with_intervals: bool, is_first: bool) -> str:
     return " ".join(filter(None, (of_sizes, _CERTAINTY_EXPLAINED, before)))
 
 
+def lacks_order(bloc: Bloc) -> bool:
+    """Whether the members of a bloc agree hardly more than by chance."""
+    return bool(bloc.agreement < least_agreement(bloc.size))
+
+
 def wants_of_bloc(bloc: Bloc) -> str:
     """Say what the members of a bloc want."""
+    if lacks_order(bloc):
+        return NO_ORDER_IN_WORDS
     return words.order_in_words(bloc.levels, bloc.clear_pairs)

@@ -22,7 +22,9 @@ from numpyro_rankings.posterior.predictive_checks import (
 )
 from numpyro_rankings.posterior.stacking import leave_one_out
 from numpyro_rankings.rankings import Rankings, check_rankings
+from numpyro_rankings.rankings.counts import never_compared, sets_apart
 from numpyro_rankings.report.judgements import count_outside
+from numpyro_rankings.report.page import sentence
 from numpyro_rankings.run import Run
 from numpyro_rankings.words import listed, plural
 from numpyro_rankings.words.options import option
@@ -194,7 +196,11 @@ def compare(
         fits[name] = fit
         if after_model is not None:
             after_model(name, _row(fit, fit))
-    return _compare_fits(fits, kernels)
+    found = _compare_fits(fits, kernels)
+    if rankings.choice_sets is not None and (apart := sets_apart(rankings)):
+        in_words = f"{found.in_words} {sentence(never_compared(apart))}."
+        found = found._replace(in_words=in_words)
+    return found
 
 
 def _compare_fits(fits: Mapping[str, _Fit], kernels: Mapping[str, Any]) -> Comparison:

@@ -40,6 +40,7 @@ from numpyro_rankings.posterior.point_estimates import ReferencePartition, refer
 from numpyro_rankings.posterior.predictive_checks import PredictiveChecks
 from numpyro_rankings.posterior.stacking import posterior_by_weight, stack_fitted_chains
 from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.rankings.counts import sets_apart
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,6 +82,7 @@ class Findings(NamedTuple):
     - **no_blocs** - why there are none although there are many groups; else nothing.
     - **path** - of :func:`~numpyro_rankings.group_path`, by which the number of groups was chosen;
       None if it was not.
+    - **apart** - sets of items of which no ranking compares any with an item of another, by name.
     """
 
     data: Any
@@ -96,6 +98,7 @@ class Findings(NamedTuple):
     blocs: Blocs | None = None
     no_blocs: str = ""
     path: Any = None
+    apart: Sequence[Sequence[str]] = ()
 
     @property
     def family(self) -> RankingFamily | None:
@@ -227,9 +230,15 @@ def findings_of(
         verdict(data, table),
         checking.result(),
         details or {},
+        apart=_sets_apart(rankings),
     )
     of_blocs, why_none = _blocs_of(findings, rankings, blocs)
     return findings._replace(blocs=of_blocs, no_blocs=why_none)
+
+
+def _sets_apart(rankings: Rankings | None) -> Sequence[Sequence[str]]:
+    """Return sets of items that are never compared; without choice sets all are compared."""
+    return sets_apart(rankings) if rankings is not None and rankings.choice_sets is not None else ()
 
 
 def _check_asked(checks: Any, blocs: Any, rankings: Rankings | None) -> None:

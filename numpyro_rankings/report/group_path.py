@@ -306,6 +306,8 @@ def stretches(path: Any) -> list[Stretch]:
 
     :param path: as :func:`group_path` returns it.
     """
+    if not hasattr(path, "data_vars") or "probability" not in path:
+        raise TypeError(f"path must be what group_path returns, got {type(path).__name__}")
     sizes, probability = path["effective_size"].values, path["probability"].values
     components, groups = path["num_components"].values, path["num_groups"].values
     of_groups = np.unique(groups)
@@ -333,9 +335,10 @@ def stretches(path: Any) -> list[Stretch]:
 def lasting_number(path: Any) -> Stretch | None:
     """Return the number of groups that lasts over the widest range of effective sizes.
 
-    Few rankings often speak for one group, whatever the judges are like, so that one group counts
-    only if no other number is ever more probable than not. The range of another number has to have
-    a factor of 2 at least.
+    With few rankings the prior decides, and any number may be the most probable, so that ranges
+    before the first one of the smallest number do not count. Nor does one group, for which few
+    rankings often speak, whatever the judges are like: it is returned only if no other number
+    follows. The range of another number has to have a factor of 2 at least.
 
     :param path: as :func:`group_path` returns it.
     :return: the number and its range; None if no number stands out.
@@ -346,10 +349,13 @@ def lasting_number(path: Any) -> Stretch | None:
 
 def _widest(path: Any) -> Stretch | None:
     ranges = stretches(path)
+    if not ranges:
+        return None
+    ranges = ranges[int(np.argmin([x.num_groups for x in ranges])) :]
     several = [x for x in ranges if x.num_groups > 1]
     if several:
         return max(several, key=lambda x: x.factor)
-    is_one_at_end = ranges and ranges[-1].last == path["effective_size"].values[-1]
+    is_one_at_end = ranges[-1].last == path["effective_size"].values[-1]
     return ranges[-1] if is_one_at_end else None
 
 

@@ -42,7 +42,7 @@ MOST_TIMES = 30.0  # no time is told if the run has to be longer than so many ti
 
 Level = Literal["good", "care", "bad"]
 Cause = Literal["R-hat", "ESS", "other"]
-Unclear = Literal["", "none holds", "few belong", "hardly agree"]
+Unclear = Literal["", "none holds", "few belong", "hardly agree", "no order"]
 
 
 class Judgements(NamedTuple):
@@ -50,7 +50,8 @@ class Judgements(NamedTuple):
 
     - **chains** - whether the chains agree and the draws suffice, and **cause**, what this level
       comes from: the largest **r_hat**, the least **ess**, or something else.
-    - **unclear** - why there are no clear groups; nothing if there are, or if there is only one.
+    - **unclear** - why there are no clear groups; nothing if there are, or if there is only one,
+      which has a common order.
     - **cohesion** - how often two members of a group that holds are together; None if it says
       nothing.
     - **blocs** - whether each chain alone leads to the same blocs; None if there are none.
@@ -141,8 +142,8 @@ def least_agreement(size: Any) -> Any:
 
 
 def lacks_order(profile: Any, findings: Findings) -> bool:
-    """Whether one of several groups has no common order: its judges follow none of the others."""
-    if findings.family is None or findings.reference is None or len(findings.profiles) == 1:
+    """Whether the judges of a group have no common order: they agree hardly more than by chance."""
+    if findings.family is None:
         return False
     # without an entropy, agreement is on another scale
     has_scale = not math.isnan(profile.entropy)
@@ -157,7 +158,7 @@ def with_order(findings: Findings) -> Sequence[Any]:
 def _why_unclear(findings: Findings) -> Unclear:
     held = findings.held
     if findings.reference is None or len(findings.profiles) == 1:
-        return ""
+        return "no order" if lacks_order(findings.profiles[0], findings) else ""
     if not held:
         return "none holds"
     if findings.left > MOST_LEFT:

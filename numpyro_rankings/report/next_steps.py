@@ -111,7 +111,7 @@ def instead(findings: Findings) -> list[Step]:
     steps = [_components(findings, number - 1, fewer)]
     if not _is_tempered(findings):
         return [_by_ladders(findings, number), *steps] if has_ladders else steps
-    half = round(_effective_size(findings) / 2)
+    half = round(_at_the_end(findings, "rung_effective_size") / 2)
     if half < 2:
         return steps
     text = f"Or ask what fewer rankings would tell (--effective-size {half})"
@@ -134,8 +134,9 @@ def _is_tempered(findings: Findings) -> bool:
     return round_trips(findings) is not None
 
 
-def _effective_size(findings: Findings) -> float:
-    return float(findings.data["sample_stats"]["rung_effective_size"].values[0, -1, -1])
+def _at_the_end(findings: Findings, name: str) -> float:
+    """Return what the last rung of a ladder has, which is that of the model."""
+    return float(findings.data["sample_stats"][name].values[0, -1, -1])
 
 
 def _components(findings: Findings, number: int, text: str) -> Step:
@@ -146,6 +147,9 @@ def _components(findings: Findings, number: int, text: str) -> Step:
         dropped += _OF_POOLS  # the options of a pool of items differ
     if _is_tempered(findings):
         options["--sampler"] = "tempered"
+        if _at_the_end(findings, "rung_power") < 1:  # also if --components auto chose it
+            size = _at_the_end(findings, "rung_effective_size")
+            options["--effective-size"] = f"{size:.6g}"
     if number == 1:
         dropped.append("--alpha")
     said_so = " ".join(f"{option} {value}" for option, value in options.items())
@@ -195,6 +199,8 @@ def _use_blocs(
     not_groups = ""
     if judged.chains == "bad" and findings.held:
         not_groups = " Do not report the groups."
+    if judged.blocs != "bad" and all(map(said.lacks_order, blocs.blocs)):
+        return [Step("Report that there is no common order.")]
     if judged.blocs == "good":
         return [Step(f"Report the {what}.{not_groups}")]
     steps = [Step(f"Report the {what} with care.{not_groups}")] if judged.blocs == "care" else []
@@ -226,6 +232,8 @@ def _use_groups(findings: Findings, judged: Judgements) -> list[Step]:
             return [Step("Report nothing yet.")]
         when = ": the chains do not agree on them" if judged.are_apart else " yet"
         return [Step(f"Do not report the groups{when}.")]
+    if judged.unclear == "no order":
+        return [Step("Report that there is no common order.")]
     if findings.reference is None:
         return [Step("Report what all together want: there is one group.")]
     if judged.unclear:

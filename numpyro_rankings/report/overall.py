@@ -10,6 +10,7 @@ from typing import Any
 
 from numpyro_rankings.posterior import Blocs
 from numpyro_rankings.posterior.diagnostics import Verdict
+from numpyro_rankings.rankings.counts import never_compared
 from numpyro_rankings.report import blocs_in_words as said
 from numpyro_rankings.report.findings import Findings
 from numpyro_rankings.report.judgements import (
@@ -42,6 +43,8 @@ def overall(findings: Findings) -> Verdict:
             asked = plural(blocs.number, "bloc")
             others.append((level, f"The {asked} that you asked for: {headline}"))
     others += [*_describe_agreement(findings, judged), *_describe_fit(judged)]
+    if findings.apart:
+        others.append(("care", f"{sentence(never_compared(findings.apart))}."))
     level = min((what[0], *(x[0] for x in others)), key=_LEVELS.index)
     others.sort(key=lambda x: _LEVELS.index(x[0]))
     return Verdict(level, what[1], [text for _, text in others])
@@ -57,6 +60,11 @@ def _describe_blocs(findings: Findings, judged: Judgements, blocs: Blocs) -> lis
         agree = "The runs agree on the blocs."
         but = "Do not rely on the groups" if judged.chains == "bad" else "Use the groups with care"
         groups = [("care", f"{but}: {_describe_chains(findings, judged)}.")]
+    if judged.blocs != "bad" and all(map(said.lacks_order, blocs.blocs)):
+        headline = "There is no common order: all together agree hardly more than by chance."
+        if blocs.number > 1:
+            headline = "There are no clear blocs: their members agree hardly more than by chance."
+        return [("care", headline), *groups]
     if blocs.number == 1:
         return [
             ("good", "Report what all together want: there is one bloc."),
@@ -82,6 +90,8 @@ def _describe_groups(findings: Findings, judged: Judgements) -> list[_Part]:
         what = "Report nothing" if is_one else "Do not report the groups"
         return [("bad", f"{what}{'' if judged.are_apart else ' yet'}: {runs}.")]
     chains: _Part = (judged.chains, f"{sentence(runs)}.")
+    if judged.unclear == "no order":
+        return [("care", _describe_no_order(findings)), chains]
     if is_one:
         return [("good", "Report what all together want: there is one group."), chains]
     if judged.unclear:
@@ -126,11 +136,24 @@ def _why_unclear(findings: Findings, judged: Judgements) -> str:
         return f"{share(findings.left)} are in groups that do not hold"
     if judged.unclear == "":
         return ""
+    if judged.unclear == "no order":
+        return "the only group has no common order"
     how_alike = f"({_agreements(held)}, {_CHANCE})"
     if len(held) == 1:
         its = f"has {share(1 - findings.left)} of all, and its members hardly agree"
         return f"the only one that holds {its} {how_alike}"
     return f"the {len(held)} that hold have members who hardly agree {how_alike}"
+
+
+def _describe_no_order(findings: Findings) -> str:
+    """Say that all together have no common order, and how sure this is."""
+    one, what = findings.profiles[0], "There is no common order"
+    if findings.reference is not None:
+        what = "There are no clear groups, and no common order"
+    agreement = f"agreement {percent(one.agreement)}, {_CHANCE}"
+    strength = one.strength() if findings.with_intervals else ""
+    how_alike = "; ".join(filter(None, (agreement, strength)))
+    return f"{what}: all together agree hardly more than by chance ({how_alike})."
 
 
 def _describe_agreement(findings: Findings, judged: Judgements) -> list[_Part]:
@@ -180,6 +203,8 @@ def trust(findings: Findings) -> str:
         return "No: no group holds."
     if judged.chains == "care":
         return f"Partly: {runs}.{f' {sentence(doubt)}.' if doubt else ''}"
+    if judged.unclear == "no order" and not findings.blocs_first:
+        return "Yes: the runs agree that there is no common order."
     if judged.unclear and not findings.blocs_first:  # the verdict on all says why
         return "Yes: the runs agree that there are no clear groups."
     if but := _why_unclear(findings, judged) or doubt:

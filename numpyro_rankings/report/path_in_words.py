@@ -11,7 +11,7 @@ _ENDED = {"number": "as many as were asked for", "time": "for which there was ti
 def path_in_words(path: Any) -> str:
     """Say which number of groups lasts, and at which resolution it is described."""
     choice, total = choose_number(path), float(path["effective_size"][-1])
-    parts = _number(choice, total, path), _tried(path), _resolution(choice, total)
+    parts = _number(choice, path), _tried(path), _resolution(choice, total)
     return " ".join(filter(None, parts))
 
 
@@ -19,7 +19,7 @@ def _amount(x: float) -> str:
     return f"{x:,.0f}" if x >= 10 else f"{x:.2g}"
 
 
-def _number(choice: GroupChoice, total: float, path: Any) -> str:
+def _number(choice: GroupChoice, path: Any) -> str:
     groups, stretch = plural(choice.num_groups, "group"), choice.stretch
     if path.sizes["num_components"] == 1:
         return "One group is shown; no other number was tried."
@@ -29,7 +29,7 @@ def _number(choice: GroupChoice, total: float, path: Any) -> str:
             f"of a factor of 2. Shown are {groups}, which come nearest."
         )
     if stretch.num_groups == 1:
-        return "One group lasts: no other number is ever more probable than not."
+        return "One group lasts: with more rankings no other number becomes more probable than not."
     return (
         f"{groups} last longest: if the model were right, they would be more probable than not "
         f"with {_amount(stretch.first)} to {_amount(stretch.last)} rankings "

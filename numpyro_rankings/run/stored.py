@@ -1,8 +1,10 @@
 """The draws of a store, without the kernel and the data of its run."""
 
+import contextlib
 import os
 import warnings
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from numpyro.infer import MCMC
 from numpyro.infer.mcmc import MCMCKernel
 
 from numpyro_rankings.families import family_of
-from numpyro_rankings.posterior.draws import Draws
+from numpyro_rankings.posterior.draws import LADDER_FIELDS, Draws
 from numpyro_rankings.run.convert import SITES, STATS
 from numpyro_rankings.run.errors import StoreError
 from numpyro_rankings.run.folder import folder_of
@@ -173,7 +175,11 @@ class StoredRun(Results):
         :raises ValueError: if there are no draws.
         """
         self._check_draws(1)
-        return self._draws_of(self.get_samples(group_by_chain=True))
+        draws = self._draws_of(self.get_samples(group_by_chain=True))
+        of_ladder = {name: x for name, x in self._stats.items() if name in LADDER_FIELDS}
+        with contextlib.suppress(StoreError):  # all of it is damaged: an evidence will say so
+            draws = replace(draws, ladder=self._read(of_ladder, self._selected(None)))
+        return draws
 
     # -- parts ---------------------------------------------------------------------------------
 

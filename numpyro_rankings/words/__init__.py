@@ -64,11 +64,11 @@ def interval(bounds: Sequence[float]) -> str:
 def percent(x: float) -> str:
     """Format a share of draws, a probability or an agreement; 0% and 100% only if it is so.
 
-    NaN is a dash.
+    NaN is a dash, and what rounding has made of 0 is 0%.
     """
     if 0.995 <= x < 1:
         return ">99%"
-    return "<1%" if 0 < x < 0.005 else number(x, ".0%")
+    return "<1%" if 0 < x < 0.005 else number(max(x, 0.0), ".0%")
 
 
 def duration(seconds: float) -> str:

@@ -119,6 +119,17 @@ def test_numbers_of_blocs_are_the_same_on_the_screen_and_in_files(run_of, capsys
     names = list(labels[0])
     assert names[names.index("cluster") + 1] == "bloc"
     assert [int(row["bloc"]) - 1 for row in labels] == blocs.labels[survey.label_index].tolist()
+    assert names[-2:] == ["probability", "bloc_probability"]
+    certainty = np.array([float(row["bloc_probability"]) for row in labels])
+    of_each = np.array([int(row["bloc"]) - 1 for row in labels])
+    for k, row in enumerate(chosen):  # the mean over the members is the certainty of the bloc
+        expected = pytest.approx(float(row["certainty"]), abs=1e-3)
+        assert certainty[of_each == k].mean() == expected
+    assert (certainty >= 1 / blocs.number).all() and (certainty <= 1).all()
+    by_order = {}  # equal rankings are in the same bloc, as surely
+    for row in labels:
+        said = by_order.setdefault(row["ordering"], (row["bloc"], row["bloc_probability"]))
+        assert said == (row["bloc"], row["bloc_probability"])
     members = np.bincount(blocs.labels, minlength=blocs.number)
     assert [int(row["members"]) for row in chosen] == members.tolist()
 

@@ -250,3 +250,105 @@ def test_weights_that_are_no_counts(weight, capsys, tmp_path):
     assert "own.csv:4: count '1.37' is not a positive whole number; survey weights are not" in (
         capsys.readouterr().err
     )
+
+
+LEAGUES = "race,A,B,C,D,E\n1,1,2,3,,\n2,2,1,3,,\n3,,,,1,2\n4,,,,2,1\n5,1,3,2,,\n"
+OFFERED = """# item A: A
+# item B: B
+# item C: C
+# item D: D
+count,ordering,offered
+2,A>B,A B
+3,D,C D
+"""
+RACES = ["--layout", "ranks", "--judge", "race"]
+APART = "no judge compares items of different sets, which are {A, B and C} and {D and E}: how one"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options", "expected"),
+    [
+        ("x.csv", LEAGUES, [*RACES, "--unranked", "not-offered"], APART),
+        ("x.csv", LEAGUES, RACES, "no judge lists items of more than one of the"),
+        ("x.csv", OFFERED, [], "no judge compares items of different sets, which are {A and B}"),
+    ],
+)
+def test_leagues_that_never_meet(capsys, tmp_path, name, text, options, expected):
+    (tmp_path / name).write_text(text)
+    assert main(["describe", name, *options, "--plot", "page.html"]) == 0
+    shown = capsys.readouterr()
+    assert f"  {expected}" in shown.out and "Nothing odd" not in shown.out
+    assert f"note: {expected}" in shown.err
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert f"<li>{expected}" in page and "Nothing odd" not in page
+
+
+CLEAN = "who,Ann,Bob,Cid,Dee\nx,1,2,3,4\ny,2,1,3,4\nz,3,1,2,4\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        (CLEAN, [], None),
+        (CLEAN.replace("2,1,3,4", "3,1,,"), ["--gaps", "close"], "gaps were closed in 1 list"),
+        (f"{CLEAN}w,,,,\n", [], "1 judge ranks nothing and is left out:"),
+        (CLEAN.replace("2,1,3,4", "2,1,3,-9"), ["--missing", "-9"], "read as not ranked"),
+    ],
+)
+def test_nothing_odd_is_said_only_if_there_is_nothing(capsys, tmp_path, text, options, said):
+    """Not where somebody was left out, gaps were closed, or codes are not ranks."""
+    (tmp_path / "x.csv").write_text(text)
+    arguments = ["x.csv", "--layout", "ranks", "--judge", "who", *options]
+    lines = described(capsys, *arguments)
+    assert ("Nothing odd was found." in lines) == (said is None)
+    assert ("What to check:" in lines) == (said is not None)
+    assert said is None or any(said in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "question", "answer", "first"),
+    [
+        (
+            "2,1,3\n1,2,3\n3,2,1\n",
+            "--layout orders",
+            "--header none",
+            "--header none",
+            "3 rankings",
+        ),
+        (
+            "id,A,B,C\nr1,1,,3\nr2,1,2,3\n",
+            "--layout ranks --judge id",
+            "--gaps fill puts it",
+            "--gaps fill",
+            "2 rankings of 3 items, 1 of them",
+        ),
+        (
+            "item,J1,J2\na,1,2\nb,2,1\nc,3,3\n",
+            "--layout ranks --judge item",
+            "add --transpose; --no-transpose",
+            "--transpose",
+            "2 rankings of 3 items",
+        ),
+        (
+            "loser,winner\na,b\nc,b\n",
+            "--layout orders",
+            "--unranked not-offered, with 'winner', 'loser'",
+            "--unranked not-offered --columns winner,loser",
+            "2 rankings of 3 items",
+        ),
+        (
+            "1st,2nd\nAnn,##\nBob,Ann\n",
+            "",
+            "add --missing '##'",
+            "--missing ##",
+            "2 rankings of 2 items",
+        ),
+    ],
+)
+def test_the_option_of_a_question_answers_it(
+    tmp_path, capsys, text, options, question, answer, first
+):
+    (tmp_path / "t.csv").write_text(text)
+    assert main(["describe", "t.csv", *options.split()]) == 2
+    assert question in capsys.readouterr().err
+    assert described(capsys, "t.csv", *options.split(), *answer.split())[0].startswith(first)

@@ -5,6 +5,7 @@ import functools
 import os
 import shlex
 import shutil
+import signal
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,6 +19,7 @@ from numpyro_rankings.cli.fit_options import parse_options
 from numpyro_rankings.cli.models import AUTO, MODELS
 from numpyro_rankings.cli.options import RunOptions
 from numpyro_rankings.cli.program import make_parser
+from numpyro_rankings.cli.progress import Progress
 from numpyro_rankings.cli.session import RunSession
 from numpyro_rankings.infer import TemperedMixture
 from numpyro_rankings.report import group_path as module
@@ -76,6 +78,7 @@ def test_the_number_that_is_asked_for_has_no_path():
 
 AUTO_FIT = ["fit", "small.soi", "--components", "auto", "--max-clusters", "2", "--no-progress"]
 SHORT = ["--chains", "2", "--warmup", "10", "--draws", "40", "--thin", "1"]
+QUICK = functools.partial(module.group_path, num_warmup=30, num_samples=30)
 COLUMNS = "effective_size num_components probability log_evidence standard_error num_groups"
 
 
@@ -88,10 +91,9 @@ def interrupted(tmp_path_factory, one_program):
     """A folder with a run that was interrupted after its path was found, and its results."""
     folder = tmp_path_factory.mktemp("interrupted")
     (folder / "small.soi").write_text(SOI)
-    quick = functools.partial(module.group_path, num_warmup=30, num_samples=30)
     with contextlib.chdir(folder), pytest.MonkeyPatch.context() as patch:
         without_page(patch)
-        patch.setattr(module, "group_path", quick)
+        patch.setattr(module, "group_path", QUICK)
         interrupting_after(4, patch)
         assert run(*AUTO_FIT, *SHORT, "--out", "out") == 130
     return folder
@@ -161,6 +163,21 @@ def test_a_run_that_fails_before_its_first_sweep_keeps_the_path_of_the_other(the
     assert sorted(os.listdir()) == ["out", "small.soi"]
 
 
+def test_the_path_of_another_run_is_not_taken(there, monkeypatch, capsys):
+    """As if --force was killed when the first sweep of new data was stored, before their path."""
+    old = Path("out.run/path.nc").read_bytes()
+    Path("small.soi").write_text(SOI.replace("14: 1,2,3,4", "14: 4,1,3,2"))
+    number = ["--components", components_of(), "--sampler", "tempered"]
+    with monkeypatch.context() as patch:
+        interrupting_after(4, patch)
+        command = ["fit", "small.soi", *number, *SHORT, "--out", "out", "--no-progress", "--force"]
+        assert run(*command) == 130
+    Path("out.run/path.nc").write_bytes(old)
+    monkeypatch.setattr(module, "group_path", raising)
+    assert run(*AUTO_FIT, *SHORT, "--resume", "out") == 2
+    assert "was not begun with --components auto" in capsys.readouterr().err
+
+
 def test_a_run_without_a_path_is_resumed_by_its_number(there, monkeypatch, capsys):
     """As one that was begun so, or was killed when its first sweep was stored."""
     os.remove("out.run/path.nc")
@@ -199,6 +216,92 @@ def test_what_is_refused_is_refused_before_the_path(folder, monkeypatch, capsys)
     monkeypatch.setattr(module, "group_path", too_late)
     assert run(*AUTO_FIT, "--minutes", "0.5") == 2
     assert "half of 0.5 minutes do not suffice for one component" in capsys.readouterr().err
+
+
+def test_an_interrupt_during_the_path_leaves_nothing(folder, monkeypatch, capsys, one_program):
+    (folder / "small.soi").write_text(SOI)
+    say = RunSession.say
+
+    def say_and_press(self, what):
+        say(self, what)
+        if what.startswith("1 of at most 2 components"):
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(RunSession, "say", say_and_press)
+    monkeypatch.setattr(module, "group_path", QUICK)
+    assert run(*AUTO_FIT, *SHORT, "--out", "out") == 130
+    shown = capsys.readouterr().err
+    assert "interrupted, nothing was written" in shown and "Traceback" not in shown
+    assert os.listdir() == ["small.soi"]
+
+
+@pytest.mark.slow
+def test_the_number_of_groups_of_weights(folder, monkeypatch, one_program):
+    """The whole of it, with its page."""
+    (folder / "small.soi").write_text(SOI)
+    monkeypatch.setattr(module, "group_path", QUICK)
+    assert run(*AUTO_FIT, *SHORT, "--model", "plackett-luce", "--out", "out") == 0
+    files = ["assignments.csv", "clusters.csv", "path.csv", "posterior.nc", "report.html"]
+    assert set(files) <= set(os.listdir("out")) and not Path("out.run").exists()
+    assert len(rows_of("out/path.csv")) == 120
+    page = Path("out/report.html").read_text(encoding="utf-8")
+    assert "How many groups, and at which resolution" in page and "Plackett" in page
+
+
+@pytest.mark.slow
+def test_each_of_several_files_has_its_path(folder, monkeypatch, plain_page, one_program):
+    """Also those that are resumed."""
+    (folder / "a.soi").write_text(SOI)
+    (folder / "b.soi").write_text(SOI.replace("12: 4,3,2", "12: 1,2,4"))
+    command = ["fit", "a.soi", "b.soi", "--components", "auto", "--max-clusters", "1"]
+    command += [*SHORT, "--no-progress"]
+    show = Progress.show
+
+    def show_and_press(self, run):
+        show(self, run)
+        if Path("out/b.run/path.nc").exists():
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(module, "group_path", QUICK)
+    with monkeypatch.context() as patch:
+        patch.setattr(Progress, "show", show_and_press)
+        assert run(*command, "--out", "out") == 130
+    monkeypatch.setattr(module, "group_path", raising)
+    assert run(*command, "--resume", "out") == 0
+    paths = [rows_of(f"out/{name}/path.csv") for name in "ab"]
+    assert [len(path) for path in paths] == [60, 60] and paths[0] != paths[1]
+    assert [row["ended"] for row in rows_of("out/fits.csv")] == ["full length"] * 2
+    assert sorted(os.listdir("out")) == ["a", "b", "fits.csv", "fits.json"]
+
+
+@pytest.mark.slow
+def test_a_run_as_if_there_were_fewer_rankings(folder, monkeypatch, one_program):
+    (folder / "small.soi").write_text(SOI)
+    command = ["fit", "small.soi", "--components", "2", "--sampler", "tempered", "--no-progress"]
+    assert run(*command, *SHORT, "--effective-size", "10", "--out", "out") == 0
+    with xr.open_dataset("out/posterior.nc", group="sample_stats", engine="h5netcdf") as stats:
+        sizes = stats["rung_effective_size"]
+        assert sizes.dims == ("chain", "draw", "rung")
+        np.testing.assert_allclose(sizes[..., -1], 10, rtol=1e-5)
+        np.testing.assert_allclose(stats["rung_power"][..., -1], 0.25, rtol=1e-5)
+    page = Path("out/report.html").read_text(encoding="utf-8")
+    assert "as if there were 10 rankings" in page
+    # the sizes are those of all rankings
+    assert sum(float(row["size"]) for row in rows_of("out/clusters.csv")) == pytest.approx(40)
+
+
+@pytest.mark.slow
+def test_the_evidence_from_the_shell(folder, monkeypatch, capsys, one_program):
+    (folder / "small.soi").write_text(SOI)
+    monkeypatch.setattr("numpyro_rankings.cli.compare.use_compilation_cache", lambda: None)
+    options = ["--components", "1-2", "--models", "mallows", "--chains", "2", "--no-progress"]
+    assert run("compare", "small.soi", "--evidence", *options, "--out", "out") == 0
+    two, one = rows_of("out/comparison.csv")  # the best first
+    assert float(one["se_evidence"]) < 1 and float(two["se_evidence"]) < 1
+    assert float(one["log_evidence"]) < float(two["log_evidence"]) < 0
+    shown = capsys.readouterr().out
+    assert f"{float(two['log_evidence']):.1f} ±" in shown
+    assert "Mallows (2 groups) has the largest evidence." in shown
 
 
 def test_one_group_has_no_blocs(capsys):

@@ -567,6 +567,10 @@ BAD = {
     "shares of 2": (lambda: MallowsCenter([1.0, 2.0], [1.0, 1.0]), "add up to 1"),
     "lists as arrays": (lambda: MallowsCenter(1.0).check([[0, 1]]), "must be a Rankings, got list"),
     "other stages": (lambda: MallowsCenter([[1.0, 2.0]]).check(LISTS), "2 stages, the rankings"),
+    "values or stages": (
+        lambda: MallowsCenter([2.0, 1.0, 0.1]).check(LISTS),
+        r"has 3 numbers, as many as there are stages: give \[\[a, b, ...\]\] for one at each stage",
+    ),
     "ten items": (
         lambda: MallowsCenter(1.0).check(Rankings.from_orderings([[0]], num_items=10)),
         "at most 7 items, but these rankings have 10",
@@ -580,6 +584,36 @@ BAD = {
     "shape of 0": (lambda: PlackettLuceWeights(0.0), "shape must be positive"),
     "shapes of others": (lambda: PlackettLuceWeights([1.0, 1.0]).check(LISTS), "each of the 4"),
 }
+
+
+@pytest.mark.parametrize("length", [2, 4])
+def test_values_of_a_center_are_told_from_its_stages(length):
+    """Of as many numbers as there are stages it has to be said what they are."""
+    orders = [[0, 1, 2, 3], [0, 1, 3, 2]]
+    lists = Rankings.from_orderings([order[:length] for order in orders], num_items=4)
+    stages = min(length, 3)
+    numbers = [2.0, 1.0, 0.1][:stages]
+
+    def log_marginal(family):
+        points = family.statistics(lists)
+        return float(family.log_marginal(family.of_clusters(points, np.zeros(2, int), 1))[0])
+
+    def by_hand(theta):
+        total = []
+        for center in itertools.permutations(range(4)):
+            codes = [codes_of(order, center)[:stages] for order in orders]
+            log_psi = [np.log(np.sum(np.exp(-t * np.arange(4 - j)))) for j, t in enumerate(theta)]
+            total.append(-np.sum(np.array(codes) @ theta) - 2 * np.sum(log_psi))
+        return np.logaddexp.reduce(total) - np.log(24)
+
+    with pytest.raises(ValueError, match=f"has {stages} numbers, as many as there are stages"):
+        log_marginal(MallowsCenter(numbers))
+    assert log_marginal(MallowsCenter([numbers])) == pytest.approx(by_hand(numbers), rel=1e-5)
+    of_each = np.logaddexp.reduce([by_hand([x] * stages) for x in numbers]) - np.log(stages)
+    column = [[x] for x in numbers]
+    assert log_marginal(MallowsCenter(column)) == pytest.approx(of_each, rel=1e-5)
+    shares = np.full(stages, 1 / stages)  # which only values have
+    assert log_marginal(MallowsCenter(numbers, shares)) == pytest.approx(of_each, rel=1e-5)
 
 
 @pytest.mark.parametrize("case", BAD)

@@ -9,8 +9,9 @@ import pytest
 from helpers.kernel_tests import run_chains
 from numpyro.infer import MCMC
 
-from numpyro_rankings import Rankings, Run, log_evidence, open_run, to_inference_data
+from numpyro_rankings import Draws, Rankings, Run, log_evidence, open_run, to_inference_data
 from numpyro_rankings.infer import PlackettLuceGibbs, TemperedMixture
+from numpyro_rankings.posterior.draws import LADDER_FIELDS
 from numpyro_rankings.posterior.ladders import Ladder, log_evidences
 
 RANKINGS = Rankings.from_orderings(
@@ -36,8 +37,24 @@ def test_every_source_of_the_draws_has_the_same_evidence(mcmc, tmp_path):
     run.extend(40)
     assert log_evidence(run) == log_evidence(run.as_mcmc())
     run.close()
-    stored = log_evidence(open_run(tmp_path / "store"))
-    assert stored == pytest.approx(log_evidence(run), rel=1e-5)
+    stored = open_run(tmp_path / "store")
+    assert log_evidence(stored) == pytest.approx(log_evidence(run), rel=1e-5)
+    for source in (mcmc, to_inference_data(mcmc, RANKINGS), run, stored):
+        assert log_evidence(Draws.of(source)) == log_evidence(source)
+    first = Draws.of(mcmc).take(np.arange(150))
+    shorter = to_inference_data(mcmc, RANKINGS).isel(draw=slice(150))
+    assert log_evidence(first) == pytest.approx(log_evidence(shorter), rel=1e-5)
+
+
+def test_the_fields_of_a_ladder_share_their_axes_in_arviz(mcmc):
+    stats, fields = to_inference_data(mcmc, RANKINGS)["sample_stats"], mcmc.get_extra_fields(True)
+    for name in (*LADDER_FIELDS, "rejection"):
+        axis, number = ("rung_pair", 4) if name == "rejection" else ("rung", 5)
+        assert stats[name].dims == ("chain", "draw", axis)
+        assert stats[axis].values.tolist() == list(range(number))
+        np.testing.assert_array_equal(stats[name], fields[name])
+    assert set(stats.dims) == {"chain", "draw", "rung", "rung_pair"}
+    assert stats["barrier"].dims == stats["round_trips"].dims == ("chain", "draw")
 
 
 def test_the_evidence_on_the_way_goes_from_nothing_to_that_of_the_model(mcmc):
@@ -80,8 +97,9 @@ def test_a_second_leg_changes_the_concentration_of_the_shares():
 
 
 def test_what_has_no_evidence(mcmc):
-    with pytest.raises(TypeError, match="draws of a TemperedMixture"):
-        log_evidence(mcmc.get_samples())
+    for samples in (mcmc.get_samples(), Draws.of(mcmc.get_samples())):
+        with pytest.raises(TypeError, match="and not only the samples: these have no rung_power"):
+            log_evidence(samples)
     gibbs = run_chains(PlackettLuceGibbs(), RANKINGS, seed=0, num_warmup=1, num_samples=30)
     with pytest.raises(TypeError, match="draws of a TemperedMixture"):
         log_evidence(gibbs)

@@ -4,12 +4,12 @@ import warnings
 
 import numpy as np
 import pytest
-from helpers.readers import refusal, write
+from helpers.readers import joined, refusal, write
 from preflibtools.instances import OrdinalInstance
 
 from numpyro_rankings.rankings import Rankings, RankingsError
+from numpyro_rankings.readers import read_survey, write_survey, write_table
 from numpyro_rankings.readers import text as text_files
-from numpyro_rankings.readers import write_survey, write_table
 from numpyro_rankings.readers.preflib import read_preflib, write_preflib
 
 SOI = """\
@@ -89,6 +89,29 @@ def test_the_same_file_in_other_clothes(tmp_path, text):
     assert read_preflib(write(tmp_path, text, "x.soi")) == read_preflib(
         write(tmp_path, SOI, "other.soi")
     )
+
+
+HEADER = """# DATA TYPE: soi
+# NUMBER ALTERNATIVES: 2
+# NUMBER VOTERS: 15
+# NUMBER UNIQUE ORDERS: 2
+# ALTERNATIVE NAME 1: Ann
+# ALTERNATIVE NAME 2: Bob
+"""
+TWICE = {
+    "x.soi": f"{HEADER}2: 1,2\n1: 2\n12: 1,2\n",
+    "x.toi": f"{HEADER.replace('soi', 'toi')}2: 1,2\n1: 2\n12: 1,2\n",
+    "own.csv": "# item a: Ann\n# item b: Bob\ncount,ordering\n2,a>b\n1,b\n12,a>b\n",
+    "votes.csv": "Choice 1,Choice 2,n\nAnn,Bob,2\nBob,,1\nAnn,Bob,12\n",
+    "x.blt": '2 1\n2 1 2 0\n1 2 0\n12 1 2 0\n0\n"Ann"\n"Bob"\n"A title"\n',
+}
+
+
+@pytest.mark.parametrize("name", TWICE)
+def test_an_order_on_two_lines_has_its_rankings_where_they_are_in_the_file(tmp_path, name):
+    options = {"count": "n"} if name == "votes.csv" else {}
+    survey = read_survey(write(tmp_path, TWICE[name], name), **options)
+    assert joined(survey) == ["Ann Bob"] * 2 + ["Bob"] + ["Ann Bob"] * 12
 
 
 @pytest.mark.parametrize(("name", "width"), [("r.soi", 7), ("r.SOI", 3), ("r.soc", 7)])

@@ -4,7 +4,7 @@ import numpy as np
 import openpyxl
 import pandas as pd
 import pytest
-from helpers.readers import by_name, in_order, refusal, write
+from helpers.readers import by_name, in_order, joined, refusal, write
 
 from numpyro_rankings import Rankings, RankingsError
 from numpyro_rankings.readers import Survey, read_rankings, read_survey, write_survey
@@ -300,6 +300,41 @@ def test_gaps_of_a_long_table():
         read_survey(frame, "long")
     survey = read_survey(frame, "long", gaps="close")
     assert in_order(survey) == [[0, 1], [1, 2, 0]]
+    assert "gaps were closed in 1 list" in survey.notes
+
+
+A_HOLE = {
+    "ranks": {"who": ["r1", "r2", "r3"], "A": [1, 2, 1], "B": [None, 3, 2], "C": [3, 4, 3]}
+    | {"D": [4, None, None]},
+    "orders": {"who": ["r1", "r2", "r3"], "1st": ["A", None, "A"], "2nd": [None, "A", "B"]}
+    | {"3rd": ["C", "B", "C"], "4th": ["D", "C", None]},
+    "long": {"judge": list("111222333"), "item": list("ACDABCABC")}
+    | {"rank": [1, 3, 4, 2, 3, 4, 1, 2, 3]},
+    "cell": {"who": ["r1", "r2", "r3"], "order": ["A;;C;D", ";A;B;C", "A;B;C"]},
+}
+
+
+@pytest.mark.parametrize("layout", A_HOLE)
+def test_a_gap_of_the_only_item_left_out(layout):
+    """It is either the item that is missing, or last; a list without a gap ends with it."""
+    frame = pd.DataFrame(A_HOLE[layout])
+    settings = {"items": list("ABCD")} | ({} if layout == "long" else {"judge": "who"})
+    if layout != "cell":
+        with refusal("gaps='close' keeps", "the only one left out", "gaps='fill' puts it"):
+            read_survey(frame, layout, **settings)
+    filled = read_survey(frame, layout, gaps="fill", **settings)
+    assert joined(filled) == ["A B C D", "D A B C", "A B C"]
+    assert filled.notes[-1] == "the one item that is left out was put at the one gap of 2 lists"
+    closed = read_survey(frame, layout, gaps="close", **settings)
+    assert joined(closed) == ["A C D", "A B C", "A B C"]
+    assert "gaps were closed in 2 lists" in closed.notes
+    assert any(note.startswith("in 2 lists with a gap one item is") for note in closed.notes)
+
+
+def test_fill_closes_other_gaps():
+    frame = pd.DataFrame({"A": [1, 1], "B": [3, None], "C": [None, 3], "D": [4, None]})
+    survey = read_survey(frame, "ranks", gaps="fill")
+    assert by_name(survey) == [["A", "C", "B", "D"], ["A", "C"]]
     assert "gaps were closed in 1 list" in survey.notes
 
 

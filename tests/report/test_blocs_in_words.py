@@ -242,6 +242,21 @@ def test_blocs_that_keep_more_than_all_groups(grouped, blocs, monkeypatch):
     assert "instead" not in blocs_in_words.fewer_blocs(with_chains(alike, [1, 0]))
 
 
+def test_draws_that_say_less_than_one_population_lose_nothing_to_blocs(grouped, blocs):
+    """What blocs keep of them is no negative share, and the others set the lower end."""
+    draws, rankings = grouped
+    theta = np.array(draws["concentration"])
+    theta[:, 0] = 0.0  # a draw of each chain: lists at random
+    found = find_blocs({**draws, "concentration": theta}, rankings, 3)
+    gains = found.log_density - found.log_density_of_one
+    assert (gains < 0).any() and gains.mean() > 0
+    low, high = found.level.kept_interval
+    of_others = np.max(found.log_density) - found.log_density_of_one
+    expected = found.level.kept * gains.mean() / of_others
+    assert low == pytest.approx(expected, rel=1e-6) and 0.5 < low < 1 < high
+    assert found.levels[0].kept_interval == (0, 0)
+
+
 @pytest.mark.parametrize("components", [None, 3, 5])
 def test_blocs_are_found_if_chains_disagree(components):
     """Not of a mixture of few components, whose groups are as few as blocs."""

@@ -203,25 +203,50 @@ def test_only_the_blocs_of_the_level_shown_have_numbers(fitted):
 LONG = [f"{k}. Improve what is there before anything else is built" for k in range(7)]
 
 
-@pytest.mark.parametrize(
-    ("levels", "text"),
-    [
-        ([["A"], ["B"], ["C", "D"]], "A before B"),
-        ([["A"], ["B", "C"]], "A first"),
-        ([["A", "B"], ["C"]], "A and B first"),
-        ([["A", "B", "C"]], "all close"),
-        ([["A"]], "A first"),
-        ([LONG[:5], ["C"]], f"{words.listed(LONG[:5])} first"),
-        ([LONG[:6], ["C"]], f"{', '.join(LONG[:4])} and 2 more first"),
-    ],
-)
-def test_what_comes_first_is_said_in_full(levels, text):
+def test_the_picture_says_what_the_table_says(fitted):
+    """Of one level too, whose pairs are clear, and of members who have no common order."""
+    found, total = fitted[1].blocs, fitted[0].num_rankings
+    pairs = (("Bob", "Ann"), ("Ann", "Cid"), ("Bob", "Cid"))
+    one_level = found.blocs[0]._replace(levels=(("Ann", "Bob", "Cid"),), clear_pairs=pairs)
+    at_random = found.blocs[1]._replace(agreement=0.009)
+    level = found.level._replace(blocs=(one_level, at_random, found.blocs[2]))
+    found = found._replace(levels=(*found.levels[:2], level, *found.levels[3:]))
+    tree = blocs._tree(found, total)
+    shown = [" ".join(node.lines) for node in tree.nodes if node.name]
+    assert shown == [blocs_in_words.wants_of_bloc(bloc) for bloc in found.blocs]
+    assert shown[0] == "roughly in this order: Bob, Ann, Cid"
+    assert shown[1].startswith("no common order")
+    others = [bloc for level in found.levels[1:4:2] for bloc in level.blocs]
+    shown = [" ".join(node.lines) for node in tree.nodes if not node.name]
+    assert shown == [blocs_in_words.wants_of_bloc(bloc) for bloc in others]
+
+
+def test_what_a_bloc_wants_is_said_in_full():
     """Long names have as many lines as they need, and no line is longer than there is room."""
-    assert blocs._wants_first(levels) == text
+    text = words.order_in_words([LONG[:6], ["C"]])
     one = tree_module.Level(1, "all", [9], np.zeros((1, 1)), [text])
     (node,) = tree_module.tree_of([one], 1, [""], 9).nodes
     room = (tree_module._WIDTH - tree_module._LABEL) / tree_module._LETTER
     assert " ".join(node.lines) == text and max(map(len, node.lines)) <= room
+
+
+def test_shares_outside_0_to_100_percent_are_not_shown(fitted, page_of):
+    """Not even where the draws say hardly more than one population, as early ones do."""
+    found = fitted[1].blocs
+    levels = [
+        x._replace(kept=1.426, kept_interval=(-32.949, 23.624), chain_kept=x.chain_kept - 3)
+        for x in found.levels
+    ]
+    odd = fitted[1]._replace(
+        blocs=found._replace(levels=(levels[0]._replace(kept=-2), *levels[1:]))
+    )
+    page = page_of(odd)
+    shares = [
+        float(x)
+        for x in re.findall(r"(-?[\d.,]+)(?:\u2013-?[\d.]+)?%", page.partition("</style>")[2])
+    ]
+    assert shares and min(shares) >= 0 and max(shares) <= 100
+    assert "100.0% (0.0–100.0%)" in page and "it is shown as 100%" in page
 
 
 def _choices(number, size):

@@ -76,6 +76,21 @@ def test_leave_one_out_and_parts_against_the_exact_predictions(monkeypatch):
     np.testing.assert_allclose(parts.pointwise["one"], exact, atol=0.035)
 
 
+def test_leagues_that_never_meet(monkeypatch):
+    numbers = dict.fromkeys(comparison._Fit._fields[2:], 1.0)
+    fit = comparison._Fit(None, np.zeros(4), **numbers)
+    monkeypatch.setattr(comparison, "_fit", lambda *_: fit)
+    offered = np.array([[1, 1, 0, 0], [0, 0, 1, 1]], bool)
+    orders = [[0, 1], [3]]
+    for sets, is_said in ((offered, True), (offered | offered[::-1], False), (None, False)):
+        rankings = Rankings.from_orderings(
+            orders, items=list("ABCD"), counts=[2, 2], choice_sets=sets
+        )
+        said = compare(rankings, [PlackettLuceGibbs()]).in_words
+        text = "No judge compares items of different sets, which are {A and B} and {C and D}"
+        assert (text in said) == is_said
+
+
 KERNELS = default_models(TWO, (1, 2, 3))
 M, P, ANY = "Mallows ({})", "Plackett–Luce ({})", "Mallows (any number of groups)"
 

@@ -135,21 +135,28 @@ def test_what_may_do_better_is_a_whole_command(found, rankings, number, begins, 
 
 
 @pytest.mark.parametrize(
-    ("options", "kept"),
+    ("options", "size", "kept"),
     [
-        ("--components auto --max-clusters 4 --blocs 2", ""),
-        ("--components 3 --sampler tempered --alpha 2 --effective-size 31", "--alpha 2 "),
-        ("--model plackett-luce --components auto --shape 2", "--model plackett-luce --shape 2 "),
+        ("--components auto --max-clusters 4 --blocs 2", 40, ""),
+        # at the size that the path chose, or that was asked for
+        ("--components auto", 31.25, ""),
+        ("--components 3 --sampler tempered --alpha 2 --effective-size 31", 31, "--alpha 2 "),
+        (
+            "--model plackett-luce --components auto --shape 2",
+            40,
+            "--model plackett-luce --shape 2 ",
+        ),
     ],
 )
-def test_ladders_that_are_apart(rankings, options, kept):
+def test_ladders_that_are_apart(rankings, options, size, kept):
     """Fewer groups, or the answer to an easier question; not the same sampler again."""
     ofs = (fabricated_weights_mcmc if "--model" in options else fabricated_mcmc)(rankings, 3)
     found = findings_of(ofs, rankings, checks=None)
-    sizes = np.full((2, 30, 2), [0.0, 31.0])
+    sizes = np.full((2, 30, 2), [0.0, size])
     stats = found.data["sample_stats"].assign(
         round_trips=(("chain", "draw"), np.ones((2, 30))),
         rung_effective_size=(("chain", "draw", "rung"), sizes),
+        rung_power=(("chain", "draw", "rung"), sizes / 40),
     )
     command = f"numpyro-rankings fit ballots.soi {options} --out my.out"
     found = found._replace(
@@ -158,13 +165,14 @@ def test_ladders_that_are_apart(rankings, options, kept):
     )
     fewer, less = next_steps(with_worst(found, 2.0, 5))[2:]
     begin = f"numpyro-rankings fit ballots.soi {kept}"
-    if "31" in options:
-        assert "--effective-size 31" in fewer.command
+    at_size = "" if size == 40 else f" --effective-size {size}"
     assert fewer.text.startswith("Try fewer groups (")
-    assert "--components 2 --sampler tempered --out my.out-2-groups" in fewer.command
-    assert less.text == "Or ask what fewer rankings would tell (--effective-size 16):"
-    size = "--components 3 --sampler tempered --effective-size 16"
-    assert less.command == f"{begin}{size} --out my.out-as-16"
+    fewer_groups = f"--components 2 --sampler tempered{at_size}"
+    assert fewer.command.endswith(f" {fewer_groups} --out my.out-2-groups")
+    half = round(size / 2)
+    assert less.text == f"Or ask what fewer rankings would tell (--effective-size {half}):"
+    as_half = f"--components 3 --sampler tempered --effective-size {half}"
+    assert less.command == f"{begin}{as_half} --out my.out-as-{half}"
     for step in (fewer, less):
         assert_accepted(step.command)
         assert "--blocs" not in step.command and "--max-clusters" not in step.command

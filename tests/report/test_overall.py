@@ -1,21 +1,30 @@
 """The verdict at the top of the page and of the screen, which counts everything."""
 
 import html
+import itertools
 
+import arviz as az
 import jax
 import numpy as np
 import pytest
 from helpers.command_line import QUICK_FIT, SOI
-from helpers.fabricated import fabricated_mcmc, fabricated_partition_mcmc, with_groups
+from helpers.fabricated import (
+    fabricated_mcmc,
+    fabricated_partition_mcmc,
+    fabricated_weights_mcmc,
+    with_groups,
+)
 
-from numpyro_rankings import read_rankings, words
+from numpyro_rankings import Rankings, read_rankings, read_survey, words
 from numpyro_rankings.cli import fit, main
+from numpyro_rankings.cli.item_names import rename_findings
 from numpyro_rankings.cli.session import Sampled
 from numpyro_rankings.datasets import simulate_mallows_mixture
 from numpyro_rankings.posterior.diagnostics import Verdict
 from numpyro_rankings.posterior.predictive_checks import PredictiveCheck, PredictiveChecks
 from numpyro_rankings.report import findings_of
-from numpyro_rankings.report.answers import short_answers
+from numpyro_rankings.report.answers import short_answers, wants
+from numpyro_rankings.report.blocs_in_words import wants_of_bloc
 from numpyro_rankings.report.judgements import (
     HARDLY_AGREE,
     MANY_OUTSIDE,
@@ -23,6 +32,7 @@ from numpyro_rankings.report.judgements import (
     judge_fit,
     judgements_of,
 )
+from numpyro_rankings.report.next_steps import next_steps
 from numpyro_rankings.report.overall import overall, trust
 from numpyro_rankings.report.write import write_findings
 
@@ -270,6 +280,98 @@ def test_one_population(groups):
     assert bad.headline == "Report nothing yet: the draws are too few (ESS 50)."
 
 
+@pytest.mark.parametrize("is_mixture", [True, False])
+def test_one_group_without_a_common_order_is_called_that(groups, is_mixture):
+    """By the limit of a component of a ladder, with the interval of its concentration."""
+    one = groups.profiles[0]._replace(
+        agreement=0.004,
+        size=480.0,
+        concentration=np.array([0.03, 0.02]),
+        concentration_interval=np.array([[0.001, 0.074], [0.0, 0.1]]),
+    )
+    found = groups._replace(profiles=[one], total=480)
+    found = found if is_mixture else found._replace(reference=None)
+    said = overall(found)
+    assert said.level == "care"
+    assert said.headline == (
+        f"There {'are no clear groups, and' if is_mixture else 'is'} no common order: all together "
+        "agree hardly more than by chance (agreement <1%, where 0% is chance; θ of stage 1 is "
+        "0.03, 90% interval 0.00–0.07)."
+    )
+    assert not any("Agreement" in text or "alike" in text for text in said.reasons)
+    assert trust(found) == "Yes: the runs agree that there is no common order."
+    assert [step.text for step in next_steps(found)] == ["Report that there is no common order."]
+    assert wants(found) == ["no common order: these judges agree hardly more than by chance"]
+    few_draws = overall(with_worst(found, 1.004, 99, "care"))
+    assert "θ" not in few_draws.headline and "no common order" in few_draws.headline
+    bad = overall(with_worst(found, 2.18, 5, "bad"))
+    assert "common order" not in bad.headline and bad.level == "bad"
+
+    has_order = found._replace(profiles=[one._replace(agreement=0.01)])
+    assert overall(has_order).headline.startswith("Report ")
+    assert "common order" not in wants(has_order)[0]
+
+
+def test_weights_without_a_common_order():
+    """Those of a Plackett–Luce model, all 24 orders of four items 20 times."""
+    orders = list(itertools.permutations(range(4)))
+    rankings = Rankings.from_orderings(orders, num_items=4, counts=[20] * 24)
+    mcmc = fabricated_weights_mcmc(rankings, 2, draws=200)  # of which the second one is empty
+    mcmc._states["z"] |= {
+        "weights": np.random.default_rng(0).dirichlet([2000.0] * 4, (2, 200, 2)),
+        "assignments": np.zeros((2, 200, 480), np.int8),
+        "cluster_sizes": np.broadcast_to([480, 0], (2, 200, 2)),
+        "num_clusters": np.ones((2, 200), int),
+    }
+    said = overall(findings_of(mcmc, rankings, checks=None))
+    assert "no common order" in said.headline and "(agreement <1%, where" in said.headline
+    assert "the weights of all items are within 0.24–0.26, their 90% intervals" in said.headline
+
+
+def test_leagues_that_never_meet_are_told_before_the_fit(groups):
+    rankings = Rankings.from_orderings(
+        [[0, 1], [2, 3], [1, 0], [3, 2]],
+        items=list("ABCD"),
+        counts=[20] * 4,
+        choice_sets=np.repeat([[1, 1, 0, 0], [0, 0, 1, 1]], 2, 0)[[0, 2, 1, 3]].astype(bool),
+    )
+    found = findings_of(fabricated_weights_mcmc(rankings, 2), rankings, checks=None)
+    assert found.apart == [["A", "B"], ["C", "D"]]
+    said = "No judge compares items of different sets, which are {A and B} and {C and D}: how one"
+    with_reason = overall(found)
+    assert any(reason.startswith(said) for reason in with_reason.reasons)
+    assert with_reason.level != "good"
+    renamed = rename_findings(found, list("ABCD"), ["Ann", "B", "C", "D"])
+    assert "{Ann and B}" in " ".join(overall(renamed).reasons)
+    assert not any("sets" in reason for reason in overall(groups).reasons)
+
+
+def test_one_bloc_without_a_common_order(blocs):
+    one = blocs.blocs._replace(number=1)
+    levels = list(one.levels)
+    levels[0] = levels[0]._replace(blocs=(levels[0].blocs[0]._replace(agreement=0.002),))
+    found = blocs._replace(blocs=one._replace(levels=tuple(levels)))
+    said = overall(found)
+    assert said.level == "care" and said.headline.startswith("There is no common order")
+    assert [step.text for step in next_steps(found)] == ["Report that there is no common order."]
+
+
+def test_blocs_without_a_common_order(blocs):
+    """All of them, on which the chains may agree; of one it is said beside it."""
+    none = with_blocs(blocs, [0.002, -1e-9, 0.01], [True] * 4)
+    said = overall(none)
+    assert said.level == "care"
+    assert said.headline == (
+        "There are no clear blocs: their members agree hardly more than by chance."
+    )
+    assert any("(0% to 1%, where 0% is chance)" in reason for reason in said.reasons)
+    assert [step.text for step in next_steps(none)] == ["Report that there is no common order."]
+    one = with_blocs(blocs, [0.3, 0.2, 0.01], [True] * 4)
+    assert overall(one).headline.startswith("Report 3 blocs: they explain")
+    assert wants_of_bloc(one.blocs.blocs[2]).startswith("no common order")
+    assert overall(with_blocs(none, [0.01] * 3, [True, False, False, False], False)).level == "bad"
+
+
 def test_points_have_no_agreement():
     points = findings_of(fabricated_partition_mcmc(np.arange(20) % 2))
     said = overall(with_worst(points, 1.004, 900, "good"))
@@ -305,3 +407,27 @@ def test_screen_and_page_have_the_same(tmp_path, monkeypatch, capsys):
     said = " ".join(box.replace("</strong>", "").split())
     shown = " ".join(capsys.readouterr().out.split())
     assert shown.startswith(f"Groups in 40 rankings of 4 items {said} Two independent runs")
+
+
+def test_what_the_options_did_is_on_the_page(tmp_path, monkeypatch):
+    """Who was left out, which gaps were closed, and which codes are no ranks."""
+    monkeypatch.chdir(tmp_path)
+    rows = ["1,2,3", "2,,1", "-9,1,2", "3,,1", ",,"]
+    text = "".join(f"{k},{row}\n" for k, row in enumerate(rows * 4))
+    (tmp_path / "x.csv").write_text(f"who,<Ann>,Bob,Cid\n{text}")
+    options = ["--layout", "ranks", "--judge", "who", "--gaps", "close", "--missing", "-9"]
+    survey = read_survey("x.csv", "ranks", judge="who", gaps="close", missing="-9")
+    mcmc = fabricated_mcmc(survey.rankings)
+    monkeypatch.setattr("numpyro_rankings.cli.session.use_compilation_cache", lambda: None)
+    monkeypatch.setattr(fit, "_sample", lambda *_: Sampled(mcmc, "length", (60, 60)))
+    assert main(["fit", "x.csv", *options, *QUICK_FIT, "--out", "out"]) == 0
+    page = html.unescape(open("out/report.html", encoding="utf-8").read())
+    read = page.partition("<dt>how the file was read</dt><dd>")[2].partition("</dd>")[0]
+    for text in (
+        "4 judges rank nothing and are left out: x.csv:6",
+        "gaps were closed in 4 lists",
+        "read as not ranked: '-9' in 4 cells",
+    ):
+        assert text in read
+    attributes = az.from_netcdf("out/posterior.nc").attrs
+    assert html.unescape(read) == attributes["how_the_file_was_read"]

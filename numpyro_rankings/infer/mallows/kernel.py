@@ -41,7 +41,7 @@ from numpyro_rankings.infer.mixture.label_free import Effort, choose_effort
 from numpyro_rankings.infer.mixture.labels import canonical_order
 from numpyro_rankings.infer.mixture.membership import label_dtype
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
-from numpyro_rankings.infer.ranking_kernel import RankingKernel
+from numpyro_rankings.infer.ranking_kernel import MixtureKernel
 from numpyro_rankings.models import mallows_mixture
 from numpyro_rankings.ops.pairs import Pair, add_number, exact_products, sum_as_pair, times_log_psi
 from numpyro_rankings.ops.sums import count_by_label
@@ -50,7 +50,7 @@ from numpyro_rankings.rankings import Rankings, num_stages
 _SITES = ("assignments", "center", "concentration")
 
 
-class MallowsGibbs(RankingKernel):
+class MallowsGibbs(MixtureKernel):
     """Base of Slice-Gibbs and Beta-Gibbs: all updates but that of the labels."""
 
     # Its ``accept_prob`` is the smaller of two means: of the stagewise draws of the centers, and of

@@ -43,7 +43,7 @@ from numpyro_rankings.ops.sums import count_by_label
 
 _CONCENTRATION, _CENTER, _BOTH, _SHARE, _RESIZE = range(5)  # kinds of steps
 _KINDS = np.array([_CONCENTRATION] * 2 + [_CENTER, _BOTH] + [_SHARE] * 2 + [_RESIZE] * 3)
-_KINDS_OF_FIXED_NUMBER, KINDS_OF_PARAMETERS = _KINDS[:6], _KINDS[:4]
+_KINDS_OF_FIXED_NUMBER = _KINDS[:6]
 # Of more items than these, the pairs are looked at in blocks of their first items.
 _MANY_ITEMS, _BLOCK = 4096, 1024
 

@@ -4,12 +4,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpyro.distributions as dist
 from jax import Array
 
 from numpyro_rankings.families import RankingFamily
 from numpyro_rankings.infer.mixture.label_free import RankingData
-from numpyro_rankings.infer.mixture.target import Clusters, StepDraw
+from numpyro_rankings.infer.mixture.target import Clusters
 from numpyro_rankings.rankings import Rankings
 
 
@@ -19,6 +21,7 @@ class Rows(NamedTuple):
     data: RankingData
     clusters: Clusters  # likelihood, prior and proposals, the same in all slots
     num_items: int
+    tables: Any = None  # what ``ComponentModel.log_rows`` reads of them
 
 
 class ComponentModel(ABC):
@@ -41,6 +44,14 @@ class ComponentModel(ABC):
     def read(self, rankings: Rankings) -> Rows:
         """Return the rankings as the steps read them."""
 
+    def log_rows(self, parameters: Any, rows: Rows) -> Array:
+        """Return the log probability of each row in several components, (rows, C).
+
+        A faster form looks up the values of all components at once.
+        """
+        slot = jnp.zeros((), jnp.int32)  # components are the same in all slots
+        return jax.vmap(lambda x: rows.clusters.log_row(x, slot), out_axes=1)(parameters)
+
     @abstractmethod
     def num_parameters(self, rankings: Rankings) -> int:
         """Return the number of continuous parameters of a component."""
@@ -50,10 +61,13 @@ class ComponentModel(ABC):
         """Draw the parameters of K components from the prior."""
 
     @abstractmethod
-    def draw_steps(self, key: Array, num_steps: int, rows: Rows) -> StepDraw:
-        """Draw the random numbers of steps that each change one component.
+    def draw_steps(self, key: Array, num_steps: int, rows: Rows, worth: Array) -> tuple[Array, Any]:
+        """Draw random numbers of steps that each change one component.
 
-        The scales of the changes are chosen by the kernel.
+        :param worth: rankings' worth of a component in each of R replicas: how much its data tell,
+            (R,), from 0 on.
+        :return: normal numbers, (steps, R, …), which the kernel scales, and those of the family, as
+            the proposals of ``rows.clusters`` read them.
         """
 
     @abstractmethod

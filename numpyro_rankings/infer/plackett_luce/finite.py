@@ -39,7 +39,7 @@ from numpyro_rankings.infer.plackett_luce.start import start_mixture
 from numpyro_rankings.infer.plackett_luce.target import GammaWeights
 from numpyro_rankings.infer.plackett_luce.waiting_times import normalise, sum_times_in_play
 from numpyro_rankings.infer.priors import base_of
-from numpyro_rankings.infer.ranking_kernel import RankingKernel
+from numpyro_rankings.infer.ranking_kernel import MixtureKernel
 from numpyro_rankings.models import plackett_luce
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.choices import log_choice_likelihoods, times_chosen
@@ -64,7 +64,7 @@ class PlackettLuceInputs(NamedTuple):
     log_judges: Array | None  # log probability of each judge's sites in each component, (K, N)
 
 
-class PlackettLuceGibbs(RankingKernel):
+class PlackettLuceGibbs(MixtureKernel):
     r"""
     Gibbs sampler for the Plackett–Luce model with gamma priors, or a finite mixture of it.
 

@@ -39,7 +39,7 @@ from numpyro_rankings.ops.sampling import draw_together
 
 _WEIGHTS, _SHARE, _RESIZE = range(3)  # kinds of steps
 _KINDS = np.array([_WEIGHTS] * 2 + [_SHARE] * 2 + [_RESIZE] * 3)
-_KINDS_OF_FIXED_NUMBER, KINDS_OF_PARAMETERS = _KINDS[:4], _KINDS[:2]
+_KINDS_OF_FIXED_NUMBER = _KINDS[:4]
 # Limits of the work of a sweep, with and without a table of rows and sets of items: for a
 # trajectory, rows times slots times stages; for all steps of a sweep, rows.
 _MOST_IN_TRAJECTORY, _MOST_ROWS = (2**18, 2**15), (2**19, 2**18)

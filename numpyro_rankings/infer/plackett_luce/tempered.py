@@ -7,19 +7,17 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-from jax import Array
+from jax import Array, random
 from jax.scipy.special import gammaln
 
 from numpyro_rankings.distributions import TopTPlackettLuce
 from numpyro_rankings.families import PLACKETT_LUCE, RankingFamily
 from numpyro_rankings.infer.checks import check_positive_array
 from numpyro_rankings.infer.mixture.component_model import ComponentModel, Rows
-from numpyro_rankings.infer.mixture.target import StepDraw
 from numpyro_rankings.infer.plackett_luce.data import as_data, check_shape_for
-from numpyro_rankings.infer.plackett_luce.label_free import KINDS_OF_PARAMETERS, draw_steps
-from numpyro_rankings.infer.plackett_luce.target import GammaWeights, WeightsClusters
+from numpyro_rankings.infer.plackett_luce.log_rows import choices_of_rows, log_rows_by_choices
+from numpyro_rankings.infer.plackett_luce.target import GammaWeights, WeightsClusters, WeightsDraw
 from numpyro_rankings.infer.plackett_luce.waiting_times import normalise
-from numpyro_rankings.ops.choices import cells_if_tabled, design_if_small
 from numpyro_rankings.ops.sampling import sample_log_gamma
 from numpyro_rankings.rankings import Rankings
 
@@ -47,10 +45,14 @@ class PlackettLuceComponents(ComponentModel):
     def read(self, rankings: Rankings) -> Rows:
         data, n = as_data(rankings), rankings.num_items
         prior = GammaWeights(self._shape_of(n))
-        cells, design = cells_if_tabled(data.choices, n), design_if_small(data.choices, n, float)
         no_unseen = jnp.zeros(1)  # weight of the unseen items, in the one slot that is asked for
-        clusters = WeightsClusters(no_unseen, prior, 0.0, data.choices, cells, design)
-        return Rows(data, clusters, n)
+        clusters = WeightsClusters(no_unseen, prior, 0.0, data.choices, None, None)
+        return Rows(data, clusters, n, choices_of_rows(data.choices, n))
+
+    def log_rows(self, parameters: Array, rows: Rows) -> Array:
+        if rows.tables is None:
+            return super().log_rows(parameters, rows)
+        return log_rows_by_choices(rows.tables, parameters)
 
     def _shape_of(self, num_items: int) -> Array:
         return jnp.broadcast_to(jnp.asarray(self._shape, float), (num_items,))
@@ -62,9 +64,23 @@ class PlackettLuceComponents(ComponentModel):
         shape = jnp.broadcast_to(self._shape_of(rows.num_items), (num_components, rows.num_items))
         return sample_log_gamma(key, shape)
 
-    def draw_steps(self, key: Array, num_steps: int, rows: Rows) -> StepDraw:
-        clusters: Any = rows.clusters
-        return draw_steps(key, num_steps, rows.num_items, KINDS_OF_PARAMETERS, clusters.prior)
+    def draw_steps(
+        self, key: Array, num_steps: int, rows: Rows, worth: Array
+    ) -> tuple[Array, WeightsDraw]:
+        n, shape = rows.num_items, (num_steps, len(worth))
+        key_normals, key_moves = random.split(key)
+        normals = random.normal(key_normals, (*shape, n))
+        item = random.randint(key_moves, shape, 0, n)
+        # every second step changes one weight, the others all
+        is_one = item[..., None] == jnp.arange(n)
+        moves_all = jnp.arange(num_steps)[:, None, None] % 2 == 0
+        family = WeightsDraw(
+            moves=is_one | moves_all,
+            flip_chance=jnp.zeros(shape),
+            flips=jnp.zeros_like(is_one),
+            log_atoms=jnp.zeros(is_one.shape),
+        )
+        return normals, family
 
     def sites(self, parameters: Array) -> dict[str, Array]:
         weights = normalise(parameters)

@@ -18,6 +18,8 @@ from numpyro_rankings.infer.mallows.tempered import MallowsComponents
 from numpyro_rankings.infer.mixture.component_model import ComponentModel, Rows
 from numpyro_rankings.infer.mixture.labels import canonical_order, draw_labels
 from numpyro_rankings.infer.mixture.membership import label_dtype
+from numpyro_rankings.infer.mixture.steps import log_uniform
+from numpyro_rankings.infer.mixture.target import StepDraw
 from numpyro_rankings.infer.plackett_luce.tempered import PlackettLuceComponents
 from numpyro_rankings.infer.ranking_kernel import RankingKernel
 from numpyro_rankings.infer.tempered.ladder import (
@@ -32,7 +34,9 @@ from numpyro_rankings.infer.tempered.ladder import (
 )
 from numpyro_rankings.infer.tempered.steps import (
     Components,
+    LogRows,
     Target,
+    log_mixture,
     metropolis_steps,
     read_components,
 )
@@ -300,7 +304,9 @@ class TemperedMixture(RankingKernel):
         if given:
             replicas = self._with_given(key_given, given, replicas, rows)
         rungs = first_rungs(path, number)
-        scores = Scores(*jax.vmap(lambda x: self._score(x, rows))(replicas), jnp.ones(number))
+        components = read_components(self._log_rows(rows), *replicas)
+        counts = rows.data.counts.astype(float)
+        scores = Scores(*_score(components, counts), jnp.ones(number))
         progress = jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32)
         keys = key_state, rng_key
         return self._state(keys, replicas, rungs, scores, progress, rankings, rows)
@@ -365,29 +371,39 @@ class TemperedMixture(RankingKernel):
         self, key: Array, replicas: Replica, rungs: Rungs, path: Path, rows: Rows
     ) -> tuple[Replica, Scores]:
         """Make steps of all replicas, each with the density of its rung."""
-        counts = rows.data.counts.astype(float)
-        number = len(rungs.replica)
+        counts, number = rows.data.counts.astype(float), len(rungs.replica)
         numbers = jnp.arange(number, dtype=jnp.int32)
         place = jnp.zeros_like(numbers).at[rungs.replica].set(numbers)
         positions = rungs.positions[place]
+        powers, kappas = path.powers(positions), path.concentrations(positions)
+        key_draws, key_steps = random.split(key)
+        draws = self._draw_steps(key_draws, powers * path.num_rankings, rows)
+        log_rows = self._log_rows(rows)
+        target = Target(rows.clusters, log_rows, counts, powers, kappas)
+        start = read_components(log_rows, *replicas)
+        end, accepted = metropolis_steps(key_steps, target, start, draws)
+        return Replica(end.parameters, end.log_shares), Scores(*_score(end, counts), accepted)
 
-        def one(key: Array, replica: Replica, power: Array, kappa: Array) -> tuple:
-            key_draws, key_scale, key_steps = random.split(key, 3)
-            draws = self._components.draw_steps(key_draws, self._num_steps, rows)
-            worth = power * path.num_rankings / self._num_components
-            draws = draws._replace(scale=_scale(key_scale, len(draws.scale), worth))
-            target = Target(rows.clusters, counts, power, kappa)
-            start = read_components(rows.clusters, *replica)
-            end, accepted = metropolis_steps(key_steps, target, start, draws)
-            replica = Replica(end.parameters, end.log_shares)
-            return replica, Scores(*_score(end, counts), accepted)
+    def _draw_steps(self, key: Array, sizes: Array, rows: Rows) -> StepDraw:
+        """Draw the random numbers of steps, given the rankings' worth of each replica, (R,)."""
+        key_family, key_uniforms, key_trades = random.split(key, 3)
+        shape = self._num_steps, len(sizes)
+        worth = sizes / self._num_components
+        normals, family = self._components.draw_steps(key_family, shape[0], rows, worth)
+        for_scale, for_odds, for_decision = random.uniform(key_uniforms, (3, *shape))
+        trades = random.normal(key_trades, (*shape, 1))
+        return StepDraw(
+            kind=None,  # each changes one component
+            takes_second=None,
+            log_odds=jnp.log(for_odds / (1.0 - for_odds)),
+            log_uniform=jnp.log(for_decision),
+            scale=_scale(for_scale, worth),
+            normals=jnp.concatenate([normals, trades], axis=-1),
+            family=family,
+        )
 
-        keys = random.split(key, number)
-        at = path.powers(positions), path.concentrations(positions)
-        return jax.vmap(one)(keys, replicas, *at)
-
-    def _score(self, replica: Replica, rows: Rows) -> tuple[Array, Array]:
-        return _score(read_components(rows.clusters, *replica), rows.data.counts.astype(float))
+    def _log_rows(self, rows: Rows) -> LogRows:
+        return partial(self._components.log_rows, rows=rows)
 
     def _state(
         self,
@@ -403,7 +419,7 @@ class TemperedMixture(RankingKernel):
         key_labels, rng_key = keys
         path = self._path(rankings, rows)
         last = jax.tree.map(lambda x: x[rungs.replica[-1]], replicas)
-        components = read_components(rows.clusters, *last)
+        components = self._read_one(last, rows)
         z, order = self._draw_labels(key_labels, components, rows)
         last = jax.tree.map(lambda x: x[order], last)
         z |= self._components.sites(last.parameters)
@@ -431,6 +447,12 @@ class TemperedMixture(RankingKernel):
             sweep=progress[0],
             num_warmup=progress[1],
         )
+
+    def _read_one(self, replica: Replica, rows: Rows) -> Components:
+        """Return the state of the steps for one replica, without that axis."""
+        log_table = self._components.log_rows(replica.parameters, rows).T
+        log_density = log_mixture(log_table[..., None], replica.log_shares[None])[:, 0]
+        return Components(*replica, log_table, log_density)
 
     def _draw_labels(
         self, key: Array, components: Components, rows: Rows
@@ -467,23 +489,24 @@ class TemperedMixture(RankingKernel):
         rows = self._components.read(rankings)
         parameters = self._components.parameters(random.key(0), sites, rows)
         log_shares = jnp.log(sites["shares"])
-        components = read_components(rows.clusters, parameters, log_shares)
+        components = self._read_one(Replica(parameters, log_shares), rows)
         path = self._path(rankings, rows)
         return -self._log_joint(sites, log_shares, components.log_density, path, rows)[0]
 
 
 def _score(components: Components, counts: Array) -> tuple[Array, Array]:
-    log_likelihood, rest = sum_as_pair([counts * components.log_density])
+    """Return the log likelihood and the sum of the log shares of each replica, (R,) each."""
+    terms = counts[:, None] * components.log_density
+    log_likelihood, rest = jax.vmap(lambda x: sum_as_pair([x]), in_axes=1)(terms)
     log_likelihood = jnp.maximum(log_likelihood + rest, _LEAST_NUMBER)
-    return log_likelihood, jnp.sum(components.log_shares)
+    return log_likelihood, jnp.sum(components.log_shares, axis=1)
 
 
-def _scale(key: Array, number: int, worth: Array) -> Array:
-    """Draw scales of steps, around the posterior standard deviation of a component."""
+def _scale(uniforms: Array, worth: Array) -> Array:
+    """Return scales of steps, around the posterior standard deviation of a component."""
     # the prior is as informative as a ranking
     low, high = (x * jax.lax.rsqrt(1.0 + 0.5 * worth) for x in _SCALES)
-    uniforms = random.uniform(key, (number,))
-    return jnp.minimum(low * jnp.exp(uniforms * jnp.log(high / low)), _SCALES[1] / 2)
+    return jnp.minimum(log_uniform(uniforms, low, high), _SCALES[1] / 2)
 
 
 def _check_start_value(name: str, value: Any, shape: tuple[int, ...]) -> None:

@@ -144,4 +144,5 @@ def choose_number(num_parameters: int, num_rankings: float) -> int:
     # The rate of rejection along log z is then √(d / 2π); from the prior on about one ranking's
     # worth is added.
     barrier = math.sqrt(num_parameters / (2 * math.pi)) * math.log1p(num_rankings)
-    return min(max(math.ceil(2 * barrier), _LEAST_RUNGS), _MOST_RUNGS)
+    number = 8 * math.ceil(2 * barrier / 8)
+    return min(max(number, _LEAST_RUNGS), _MOST_RUNGS)

@@ -24,6 +24,7 @@ from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.layouts.base import MARK_WORDS, Lines
 from numpyro_rankings.readers.layouts.orders import Orders
 from numpyro_rankings.readers.questions import Question, QuestionSpec
+from numpyro_rankings.readers.votes import sure_words_of_ballots
 from numpyro_rankings.words import plural, shorten
 from numpyro_rankings.words.options import option
 
@@ -54,9 +55,11 @@ class Cell(Orders):
         super().check_question(grid, picked, spec)
         if len(picked) != 1:
             names = [repr(shorten(grid.columns[k], _LENGTH)) for k in picked]
+            orders = f", or add {option('layout', 'orders')} if each column is a place"
             raise RankingsError(
                 f"{grid.name}: the layout cell has one column, not {len(names)}; pick it with "
-                f"{option('columns')}; the columns are {names_counted(names, 12)}"
+                f"{option('columns')}{'' if spec.has_header else orders}; the columns are "
+                f"{names_counted(names, 12)}"
             )
 
     def read_cells(self, question: Question) -> Question:
@@ -64,7 +67,8 @@ class Cell(Orders):
         grid, spec = question.grid, question.spec
         columns, missing = without_missing(grid, question.columns, spec.missing, None)
         places, notes = _places_of_cells(grid, columns[0], spec)
-        refuse_missing_items(grid, places, spec.items)
+        known = {*(spec.items or ()), *sure_words_of_ballots(places)}
+        refuse_missing_items(grid, places, known)
         return question.with_columns(places, [*missing, *notes])
 
     def table(self, orderings: np.ndarray, items: tuple[str, ...]) -> Lines:
@@ -196,7 +200,7 @@ def _refuse_list(
     """Say why the parts of a cell are no list of items."""
     if "" in parts and not closes_gaps:
         shown = shorten("; ".join(parts), _LENGTH)
-        hint = f"{option('gaps', 'close')} keeps the order of the items that are listed"
+        hint = f"{option('gaps', 'close')} keeps the order of the items that are ranked"
         if not any(x and not x.isdecimal() for x in parts):
             hint = (
                 "if the numbers are ranks, split the cells into a column for each item, and add "

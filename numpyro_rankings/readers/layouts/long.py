@@ -6,7 +6,7 @@ import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_shown
-from numpyro_rankings.readers.answers import ranks_in
+from numpyro_rankings.readers.answers import ranks_in, refuse_missing_items
 from numpyro_rankings.readers.grids import Column, Grid
 from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.layouts.base import Layout, Lines
@@ -19,7 +19,7 @@ from numpyro_rankings.readers.questions import (
     one_answer_each,
 )
 from numpyro_rankings.readers.rank_cells import read_ranks, refuse_rank
-from numpyro_rankings.readers.votes import notes_of_aliases
+from numpyro_rankings.readers.votes import notes_of_aliases, words_of_ballots
 from numpyro_rankings.words.options import option
 
 
@@ -100,7 +100,7 @@ class Long(Layout):
 
         ranked = ranks > 0
         entries = judge.codes[ranked], items[ranked], ranks[ranked]
-        return lists_of_ranks(names, entries, first, where, spec.closes_gaps)
+        return lists_of_ranks(names, entries, first, where, spec.gaps)
 
     def table(self, orderings: np.ndarray, items: tuple[str, ...]) -> Lines:
         """Write a line for each item that is ranked."""
@@ -133,6 +133,9 @@ def _items(question: Question, judge: Column) -> tuple[tuple[str, ...], np.ndarr
                 "name in each row, also where it is that of the row above"
             )
     names = question.spec.items or tuple(item.values)
+    if question.spec.items is None:
+        how = "remove its rows"
+        refuse_missing_items(grid, [item], words_of_ballots(item.values), how)
     index = {name: k for k, name in enumerate(names)}
     items = item.mapped(lambda name: index.get(name, -1), np.int64)
     if (unknown := items < 0).any():

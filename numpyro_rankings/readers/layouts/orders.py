@@ -16,10 +16,10 @@ from numpyro_rankings.readers.answers import (
 from numpyro_rankings.readers.grids import Column, Grid, first_places, table_of
 from numpyro_rankings.readers.headers import Table, name_columns
 from numpyro_rankings.readers.layouts.base import Layout, Lines
-from numpyro_rankings.readers.lists import Lists
+from numpyro_rankings.readers.lists import Lists, notes_of_holes, remedy_of_gap
 from numpyro_rankings.readers.other_questions import refuse_ticks
 from numpyro_rankings.readers.questions import Question, QuestionSpec
-from numpyro_rankings.readers.votes import has_words_of_ballots
+from numpyro_rankings.readers.votes import sure_words_of_ballots
 from numpyro_rankings.words import shorten
 from numpyro_rankings.words.options import option
 
@@ -56,7 +56,7 @@ class Orders(Layout):
             named = super().name_columns(question)
         else:
             named = _in_order_of_numbers(question)
-        _refuse_worst_first(named.grid, named.names)
+        _refuse_worst_first(named.grid, named.names, question.spec.is_not_offered)
         return named
 
     def names_of_export(self, question: Question, short: Sequence[str]) -> dict[int, str]:
@@ -69,14 +69,15 @@ class Orders(Layout):
         grid, spec = question.grid, question.spec
         columns, notes = without_missing(grid, question.columns, spec.missing, None)
         refuse_ticks(grid, columns)
-        refuse_missing_items(grid, columns, spec.items)
+        known = {*(spec.items or ()), *sure_words_of_ballots(columns)}
+        refuse_missing_items(grid, columns, known)
         return question.with_columns(columns, notes)
 
     def lists(self, question: Question) -> Lists:
         """Read the items from place to place."""
         grid, spec = question.grid, question.spec
         places = _places(question)
-        if spec.items is None and has_words_of_ballots(places):
+        if spec.items is None and sure_words_of_ballots(places):
             raise RankingsError(
                 f"{grid.name}: some cells have words such as undervote or overvote; "
                 f"{option('layout', 'votes')} reads ballots, and {option('items')} names the items "
@@ -85,21 +86,27 @@ class Orders(Layout):
         index = _items_of_places(grid, places, spec.items)
         orderings = table_of(places, index.__getitem__)
         _refuse_twice(grid, places, orderings)
-        is_hole = (orderings[:, :-1] < 0) & (orderings[:, 1:] >= 0)
-        has_gap = is_hole.any(1)
+        ends_gap = (orderings[:, :-1] < 0) & (orderings[:, 1:] >= 0)
+        has_gap, notes = ends_gap.any(1), tuple[str, ...]()
+        items = tuple(text for text in index if text)
         if has_gap.any():
-            if not spec.closes_gaps:
+            has_hole, left_out = _items_left_out(orderings, len(items))
+            if spec.gaps == "refuse":
                 row = int(np.argmax(has_gap))
                 gap = next(place for place in places if not place.text(row))
-                after = places[int(np.argmax(is_hole[row])) + 1]
+                after = places[int(np.argmax(ends_gap[row])) + 1]
                 raise RankingsError(
                     f"{grid.at(row, gap)} is empty, but {after.name!r} is {after.text(row)!r}; "
-                    f"{option('gaps', 'close')} keeps the order of the items that are listed"
+                    f"{remedy_of_gap(items[left_out[row]] if has_hole[row] else '')}"
                 )
+            notes = notes_of_holes(int(has_hole.sum()), spec.gaps)
+            if spec.gaps == "fill":
+                orderings[has_hole, np.argmin(orderings[has_hole], axis=1)] = left_out[has_hole]
+                has_gap &= ~has_hole
             closed = np.argsort(orderings < 0, axis=1, kind="stable")
             orderings = np.take_along_axis(orderings, closed, axis=1)
-        items = tuple(text for text in index if text)
-        return Lists(items, orderings, np.arange(len(orderings)), grid.where, int(has_gap.sum()))
+        rows = np.arange(len(orderings))
+        return Lists(items, orderings, rows, grid.where, int(has_gap.sum()), notes=notes)
 
     def table(self, orderings: np.ndarray, items: tuple[str, ...]) -> Lines:
         """Write a column for each place, in which None is the end of a list."""
@@ -156,13 +163,16 @@ def _sorted_order(numbers: Sequence[int], size: int) -> list[int] | None:
     return sorted(range(size), key=numbers.__getitem__)
 
 
-def _refuse_worst_first(grid: Grid, names: Sequence[str]) -> None:
-    """Refuse columns of places that begin with the worst, or are the best and the worst only."""
+def _refuse_worst_first(grid: Grid, names: Sequence[str], are_all: bool) -> None:
+    """Refuse columns of places that begin with the worst, or are the best and the worst only.
+
+    If they are all that were offered, none is between the best and the worst.
+    """
     worst = [name for name in names if _WORST.search(name.replace("_", " "))]
     best = [name for name in names if _BEST.search(name.replace("_", " "))]
     if len(worst) != 1 or len(best) != 1 or _order_of_ranks(names) is not None:
         return
-    if len(names) == 2:
+    if len(names) == 2 and not are_all:
         raise RankingsError(
             f"{grid.name}: the columns {best[0]!r} and {worst[0]!r} say the best and the worst, "
             "and nothing of what is between; to read the first choices only, add "
@@ -171,7 +181,8 @@ def _refuse_worst_first(grid: Grid, names: Sequence[str]) -> None:
     if names.index(worst[0]) < names.index(best[0]):
         raise RankingsError(
             f"{grid.name}: the column {worst[0]!r} comes before {best[0]!r}; the layout orders has "
-            "the best first: turn the order of the columns round in the file"
+            "the best first: turn the order of the columns round in the file, or name them in "
+            f"{option('columns')} in that order"
         )
 
 
@@ -214,6 +225,14 @@ def _items_of_places(
     return {"": -1} | {text: k for k, text in enumerate(known)}
 
 
+def _items_left_out(orderings: np.ndarray, num_items: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return which rows leave out one item and one place, not the last, and the item of these."""
+    is_listed = orderings >= 0
+    last = orderings.shape[1] - np.argmax(is_listed[:, ::-1], axis=1)
+    has_hole = (is_listed.sum(1) == num_items - 1) & (last == num_items)
+    return has_hole, num_items * (num_items - 1) // 2 - np.where(is_listed, orderings, 0).sum(1)
+
+
 def _refuse_twice(grid: Grid, places: Sequence[Column], orderings: np.ndarray) -> None:
     """Refuse lists with an item for the second time."""
     ordered = np.sort(orderings, axis=1)
@@ -223,4 +242,6 @@ def _refuse_twice(grid: Grid, places: Sequence[Column], orderings: np.ndarray) -
     row = int(np.argmax(is_twice))
     texts = [place.text(row) for place in places]
     k = next(k for k, text in enumerate(texts) if text and text in texts[:k])
-    raise RankingsError(f"{grid.at(row, places[k])}: {texts[k]!r} is listed twice")
+    hint = f"; if it means that nothing is ranked, add {option('missing', texts[k])}"
+    hint = hint if texts[k].isupper() and len(texts[k]) < 5 else ""
+    raise RankingsError(f"{grid.at(row, places[k])}: {texts[k]!r} is listed twice{hint}")

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.rankings.names import names_counted
 from numpyro_rankings.readers.answers import cells_are_ranks, ranks_in
 from numpyro_rankings.readers.grids import Grid
 from numpyro_rankings.readers.headers import Table, renamed
@@ -13,6 +14,7 @@ from numpyro_rankings.readers.lists import Lists, lists_of_ranks
 from numpyro_rankings.readers.questions import Question, QuestionSpec
 from numpyro_rankings.readers.rank_cells import read_ranks, refuse_rank
 from numpyro_rankings.readers.votes import lists_of_ballots, notes_of_aliases, votes_of_ranks
+from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
 
 
@@ -39,6 +41,24 @@ class Ranks(Layout):
     def answers(self, grid: Grid, picked: Sequence[int]) -> set[str]:
         """Return the ranks 1, 2, …, n."""
         return {str(k) for k in range(1, len(picked) + 1)}
+
+    def name_columns(self, question: Question) -> Question:
+        """Call the items by their numbers, or the names of all, if there is no header."""
+        if question.spec.has_header:
+            return super().name_columns(question)
+        numbers = [str(k) for k in range(1, len(question.columns) + 1)]
+        names = question.spec.items or numbers
+        if len(names) != len(numbers):
+            raise RankingsError(
+                f"{question.grid.header_place}: {plural(len(names), 'name')} in "
+                f"{option('items')}, but {plural(len(numbers), 'column')} of ranks"
+            )
+        of = names_counted(
+            [f"{x} is column {y}" for x, y in zip(names, question.names, strict=True)]
+        )
+        is_new = list(names) != question.names
+        columns = renamed(question.columns, names)
+        return question.with_columns(columns, [f"the items: {of}"] if is_new else [])
 
     def names_of_export(self, question: Question, short: Sequence[str]) -> dict[int, str]:
         """Take the names of items from the headers, unless they are numbers or known."""
@@ -86,7 +106,7 @@ class Ranks(Layout):
             weights = np.maximum(ranks_in(grid.column(spec.counts), None), 0)
         lines = np.arange(len(ranks))
         return lists_of_ranks(
-            names, entries, lines, grid.where, spec.closes_gaps, weights, takes_rules=True
+            names, entries, lines, grid.where, spec.gaps, weights, takes_rules=True
         )
 
     def table(self, orderings: np.ndarray, items: tuple[str, ...]) -> Lines:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_counted, names_shown
-from numpyro_rankings.readers.answers import NUMBER_WORDS, rank_in_words
+from numpyro_rankings.readers.answers import NUMBER_WORDS, rank_in_words, refuse_missing_items
 from numpyro_rankings.readers.ballots import BLANK, OVERVOTE
 from numpyro_rankings.readers.grids import Column, Grid, first_places, table_of
 from numpyro_rankings.readers.headers import Table
@@ -14,13 +14,12 @@ from numpyro_rankings.readers.layouts.base import MARK_WORDS, BallotLayout
 from numpyro_rankings.readers.lists import Lists
 from numpyro_rankings.readers.questions import Question, QuestionSpec
 from numpyro_rankings.readers.votes import (
-    BLANK_WORDS,
-    OVERVOTE_WORDS,
     Votes,
-    has_words_of_ballots,
-    letters,
+    is_write_in,
     lists_of_ballots,
+    sure_words_of_ballots,
     votes_of_marks,
+    words_of_ballots,
 )
 from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
@@ -42,7 +41,7 @@ class BallotVotes(BallotLayout):
 
     def sign(self, table: Table, picked: Sequence[int], spec: QuestionSpec) -> str:
         """Cells have words such as undervote."""
-        has_words = has_words_of_ballots([table.grid.cells[k] for k in picked])
+        has_words = sure_words_of_ballots([table.grid.cells[k] for k in picked])
         return "words such as undervote in its cells" if has_words else ""
 
     def lists(self, question: Question) -> Lists:
@@ -122,8 +121,12 @@ def _read_votes(grid: Grid, ranks: Sequence[Column], spec: QuestionSpec) -> Vote
     cells: Counter[str] = Counter()
     for column in ranks:
         cells.update(column.counts())
-    words = _words_in(places, spec)
+    words = words_of_ballots(places, spec.items or ())
     names_in = _names_in_cells(places, words, spec)
+    in_several = {x for text, names in names_in.items() if len(names) > 1 for x in (text, *names)}
+    known = {*(spec.items or ()), *spec.aliases, *words, *in_several}
+    known.update(filter(is_write_in, places))
+    refuse_missing_items(grid, ranks, known, are_ballots=True)
     items = _items(places, names_in, spec)
     index = {name: k for k, name in enumerate(items)}
     aliases = spec.aliases
@@ -139,13 +142,6 @@ def _read_votes(grid: Grid, ranks: Sequence[Column], spec: QuestionSpec) -> Vote
         number = sum(cells[text] for text in several)
         notes.append(f"several names are in {plural(number, 'cell')}, such as {several[0][:60]!r}")
     return votes_of_marks(items, table_of(ranks, codes.__getitem__), notes)
-
-
-def _words_in(places: Mapping[str, str], spec: QuestionSpec) -> dict[str, int]:
-    """Return the marks that words mean, unless they are names."""
-    marks = dict.fromkeys(BLANK_WORDS, BLANK) | dict.fromkeys(OVERVOTE_WORDS, OVERVOTE)
-    others = (text for text in places if text not in (spec.items or ()))
-    return {text: marks[word] for text in others if (word := letters(text)) in marks}
 
 
 def _names_in_cells(

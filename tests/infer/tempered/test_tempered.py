@@ -111,16 +111,15 @@ def _joint_draws(kernel, rows, path):
     def one(key):
         key_prior, key_rows = random.split(key)
         replica = kernel._draw_prior(key_prior, rows, path)
-        log_density = read_components(rows.clusters, *replica).log_density
+        log_density = kernel._read_one(replica, rows).log_density
         drawn = random.categorical(key_rows, log_density, shape=(6,))
         return replica, jnp.sum(drawn[:, None] == jnp.arange(6), axis=0).astype(float)
 
     return jax.vmap(one)(random.split(random.key(0), _NUM_JOINT))
 
 
-def _statistics(replica, counts, rows):
+def _statistics(replica, counts, log_density):
     """Functions of state and data that a wrong move changes."""
-    log_density = read_components(rows.clusters, *replica).log_density
     log_likelihood = jnp.sum(counts * log_density)
     leaves = [jnp.tanh(x.reshape(-1)) for x in jax.tree.leaves(replica.parameters)]
     # the components are alike, so that only how uneven the shares are shows a wrong power of them
@@ -147,34 +146,36 @@ _COMPONENTS = {
     ],
 )
 def test_a_move_keeps_the_joint_distribution_of_state_and_data(family, moves):
-    kernel = TemperedMixture(_COMPONENTS[family], 3)
+    kernel = TemperedMixture(_COMPONENTS[family], 3, num_steps=16)
     rows = kernel._components.read(Rankings.from_orderings(_FULL, num_items=3))
     path = Path(jnp.ones(()), jnp.array(6.0), (KAPPA, KAPPA))
     replicas, counts = _joint_draws(kernel, rows, path)
 
     def move(key, replica, counts):
+        one = jax.tree.map(lambda x: x[None], replica)
         if moves == "all":  # as the kernel makes them, at the only rung
             own = rows._replace(data=rows.data._replace(counts=counts))
-            one = jax.tree.map(lambda x: x[None], replica)
             rungs = first_rungs(path, 2)
             rungs = rungs._replace(positions=jnp.ones(1), replica=jnp.zeros(1, jnp.int32))
             end, _ = kernel._steps(key, one, rungs, path, own)
             return jax.tree.map(lambda x: x[0], end)
         key_draws, key_steps = random.split(key)
-        draws = kernel._components.draw_steps(key_draws, 16, rows)
-        draws = draws._replace(scale=jnp.full(16, 1.0))
+        draws = kernel._draw_steps(key_draws, jnp.full(1, 6.0), rows)
         if moves == "shares":  # no step of the parameters is accepted, or the shares stay
-            draws = draws._replace(log_uniform=jnp.full(16, jnp.inf))
+            draws = draws._replace(log_uniform=jnp.full_like(draws.log_uniform, jnp.inf))
         else:
-            draws = draws._replace(normals=draws.normals.at[:, -1].set(0.0))
-        target = Target(rows.clusters, counts, jnp.ones(()), jnp.array(KAPPA))
-        start = read_components(rows.clusters, *replica)
-        end, _ = metropolis_steps(key_steps, target, start, draws)
-        return Replica(end.parameters, end.log_shares)
+            draws = draws._replace(normals=draws.normals.at[..., -1].set(0.0))
+        log_rows = kernel._log_rows(rows)
+        target = Target(rows.clusters, log_rows, counts, jnp.ones(1), jnp.full(1, KAPPA))
+        end, _ = metropolis_steps(key_steps, target, read_components(log_rows, *one), draws)
+        return Replica(*jax.tree.map(lambda x: x[0], (end.parameters, end.log_shares)))
+
+    def statistics_of(replica, counts):
+        return _statistics(replica, counts, kernel._read_one(replica, rows).log_density)
 
     keys = random.split(random.key(1), _NUM_JOINT)
     moved = jax.jit(jax.vmap(move))(keys, replicas, counts)
-    statistics = jax.jit(jax.vmap(lambda x, y: _statistics(x, y, rows)))
+    statistics = jax.jit(jax.vmap(statistics_of))
     change = np.asarray(statistics(moved, counts) - statistics(replicas, counts), float)
     has_moved = np.any(np.abs(change) > 1e-4, axis=0)
     shares, parameters = has_moved[:4].all(), has_moved[4 : (len(has_moved) - 1) // 2].all()
@@ -257,7 +258,7 @@ def test_the_last_rung_is_the_model_to_the_last_bit(number):
 
 def test_the_default_number_of_temperatures():
     # of the bundled ballots: four stages, and 15,449 rankings
-    assert [choose_number(5 * k - 1, 15_449) for k in (1, 3, 4)] == [16, 29, 34]
+    assert [choose_number(5 * k - 1, 15_449) for k in (1, 3, 4)] == [16, 32, 40]
     assert (choose_number(1, 2), choose_number(10_000, 1e6)) == (8, 64)
 
 

@@ -1,0 +1,80 @@
+"""Tables without a header, whose first row is a ballot: recognised, and asked about."""
+
+import re
+from typing import Any
+
+from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.rankings.names import names_shown
+from numpyro_rankings.readers.grids import Column, Grid, whole_number
+from numpyro_rankings.readers.questions import QuestionSpec
+from numpyro_rankings.words.options import option
+
+_LOOKED_AT = 1000  # texts of a column
+_MARKS = re.compile(r"\s*(?:->|[;>|,\n→≻])\s*")  # between the items of a list in a cell
+
+
+def refuse_ballot_as_header(grid: Grid, spec: QuestionSpec, source: Any) -> None:
+    """Refuse a first row that looks like the rows below, unless options call columns by its names.
+
+    It does if it has numbers where they have numbers and texts where they have texts, and most of
+    its cells are also there below. Numbers 1, 2, … may be a ballot, too; in a data frame, and after
+    a cell of another form than those below, they are names.
+    """
+    names = grid.columns
+    if any(x in names and whole_number(x) is None for x in (*spec.named, *spec.patterns)):
+        return
+    is_numbered = any("numbers the rows" in note for note in grid.notes)
+    if is_numbered or (spec.items and set(spec.items) == set(names)):
+        return
+    texts = [[x for x in column.values[:_LOOKED_AT] if x] for column in grid.cells]
+    if not all(map(_is_like, names, texts)) or (not names[0] and not _has_numbers(texts[0])):
+        return
+    every = {x for of_column in texts for x in of_column}
+    again = [
+        k
+        for k, name in enumerate(names)
+        if name in every and {x.casefold() for x in texts[k]} != {name.casefold()}
+    ]
+    has_list = any(map(_is_list_of, names, texts))
+    if not has_list and len(again) < max(2, sum(map(bool, names)) / 2):
+        return
+    numbers = [whole_number(names[k]) for k in again]
+    is_frame = hasattr(source, "iloc")
+    if numbers and None not in numbers and numbers == sorted(numbers, key=lambda x: x or 0):
+        others = [k for k, name in enumerate(names) if name and k not in again]
+        if is_frame or not all(_has_form(names[k], grid.cells[k]) for k in others):
+            return
+    shown = names_shown([repr(x[:40]) for x in names if x], 6)
+    name = str(source).lower()
+    how = f"{option('header', 'none')} if it is a ballot"
+    if is_frame:
+        how = "read the file with header=None if it is a ballot"
+    elif not name.endswith((".csv", ".tsv", ".txt", ".xlsx")):
+        how = "write the file with names of the columns if it is a ballot"
+    raise RankingsError(
+        f"{grid.header_place}: the first row must name the columns, got {shown}, as in the rows "
+        f"below: {'' if is_frame else 'add '}{how}, or {option('header_rows', 1)} if these are "
+        "names"
+    )
+
+
+def _has_numbers(texts: list[str]) -> bool:
+    """Return whether most of the texts are numbers."""
+    return 2 * sum(whole_number(x) is not None for x in texts) > len(texts)
+
+
+def _is_like(name: str, texts: list[str]) -> bool:
+    """Return whether a cell is a number if those below are, or a text if those are texts."""
+    return not name or not texts or (whole_number(name) is not None) == _has_numbers(texts)
+
+
+def _is_list_of(name: str, texts: list[str]) -> bool:
+    """Return whether a cell is a list of what cells below are lists of, such as Ann;Bob."""
+    parts = set(_MARKS.split(name)) - {""}
+    return len(parts) > 1 and parts <= {x for text in texts for x in _MARKS.split(text)}
+
+
+def _has_form(name: str, column: Column) -> bool:
+    """Return whether a cell is a number, or like one below but for its digits, as r1 and r2."""
+    form = re.sub(r"\d+", "0", name)
+    return "0" in form and form in {re.sub(r"\d+", "0", x) for x in column.values[:_LOOKED_AT]}

@@ -1,0 +1,136 @@
+"""Tables whose judges are the columns: they are recognised, asked about, and turned."""
+
+import re
+from collections.abc import Sequence
+from typing import NoReturn
+
+import numpy as np
+
+from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.rankings.names import names_counted
+from numpyro_rankings.readers.answers import numbers_in, rank_in_words
+from numpyro_rankings.readers.grids import Column, Grid, column_of_texts, place_of
+from numpyro_rankings.readers.headers import Table
+from numpyro_rankings.readers.questions import QuestionSpec
+from numpyro_rankings.words.options import option
+
+_MOST_ROWS = 10_000  # items or places
+_PLACES = re.compile(
+    r"(?:place|rank(?:ing)?|pos(?:ition)?\.?|no\.?|nr\.?|number|#|platz|rang|choice|finish)", re.I
+)
+
+
+def turn(
+    table: Table, picked: Sequence[int], spec: QuestionSpec
+) -> tuple[Table, list[int], QuestionSpec, str]:
+    """Make each of the columns that are picked a row, whose judge has the name of the column.
+
+    The column of ``spec.judge``, by default the first one, has the names of the new columns.
+    """
+    grid = table.grid
+    if spec.about or spec.counts or spec.item or spec.rank:
+        raise RankingsError(
+            f"{option('transpose', True)} goes with {option('judge')} and {option('columns')}, not "
+            "with options that name other columns: judges are the columns"
+        )
+    beside = [k for k in range(len(grid.cells)) if k not in picked]
+    first = grid.columns.index(spec.judge) if spec.judge else (*beside, *picked)[0]
+    judges = [k for k in picked if k != first]
+    names, source = grid.cells[first], [grid.cells[k] for k in judges]
+    cells = [column_of_texts("judge", [table.labels[k] for k in judges])]
+    cells += [
+        column_of_texts(names.text(row), [column.text(row) for column in source])
+        for row in range(len(grid.numbers))
+    ]
+    turned = Grid(
+        grid.name,
+        cells,
+        np.array(judges, int) + 1,
+        place_of(grid.name, ": column {}"),
+        f"{grid.name}: column {first + 1}",
+        grid.notes,
+    )
+    words = turned.columns
+    shown = names_counted([column.name for column in source])
+    note = f"the judges are the columns {shown}; the column {names.name!r} names what they rank"
+    spec = spec._replace(judge="judge", patterns=())
+    table = Table(turned, words, [(x,) for x in words], table.notes)
+    return table, list(range(1, len(cells))), spec, note
+
+
+def refuse_judges_in_columns(
+    grid: Grid, picked: Sequence[int], spec: QuestionSpec, layout: str | None
+) -> None:
+    """Refuse a table that is read across, and seems to have the lists from top to bottom."""
+    is_other = layout in ("long", "cell", "marks") or spec.is_turned is not None
+    if is_other or not 1 < len(grid.numbers) < _MOST_ROWS:
+        return
+    columns = [grid.cells[k] for k in picked if grid.cells[k].name]
+    if spec.judge is None and len(columns) > 1 and not (numbers_in(columns[:1]) > 0).any():
+        columns = columns[1:]
+    if len(columns) < 2 or all(rank_in_words(x.name) and not x.name.isdecimal() for x in columns):
+        return
+    _refuse_ranks_down(grid, columns, layout)
+    if layout != "ranks":
+        first = columns[0] if spec.judge is None else grid.column(spec.judge)
+        others = [x for x in columns if x is not first]
+        _refuse_names_down(grid, first, others, spec, layout)
+
+
+def _refuse_ranks_down(grid: Grid, columns: Sequence[Column], layout: str | None) -> None:
+    """Refuse columns that have the ranks 1, 2, …, once each, where rows have not.
+
+    These are half of the rows, unless each cell has a rank.
+    """
+    numbers = numbers_in(columns)
+    for column, of_column in zip(columns, numbers.T, strict=True):
+        ranks = of_column[of_column > 0]
+        is_list = 1 < len(ranks) == len(np.unique(ranks)) and ranks.max() <= len(of_column)
+        if not is_list or ranks.min() != 1 or 2 * len(ranks) < (~column.is_blank()).sum():
+            return
+    ordered = np.sort(numbers, axis=1)
+    is_odd = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] > 0)).any(1)
+    if layout == "ranks":
+        is_odd |= ordered[:, -1] > len(columns)
+    num_odd, is_whole = int(is_odd.sum()), (numbers > 0).all()
+    if num_odd and (is_whole or 2 * num_odd >= (ordered[:, -1] > 0).sum()):
+        _ask(
+            grid, columns, f"have ranks from 1 to {numbers.max()} once each, and the rows have not"
+        )
+
+
+def _refuse_names_down(
+    grid: Grid,
+    first: Column,
+    others: Sequence[Column],
+    spec: QuestionSpec,
+    layout: str | None,
+) -> None:
+    """Refuse columns of names below one another, beside the numbers of their places."""
+    if not others or (numbers_in(others) > 0).any():
+        return
+    ranks = [rank_in_words(text) for text in first.values]
+    is_in_order = len(ranks) == len(first.codes) and all(
+        rank is not None and rank[0] == k for k, rank in enumerate(ranks, 1)
+    )
+    if is_in_order and spec.judge is None:
+        also = f"; if these are the judges, add {option('judge', first.name)}"
+        also = "" if _PLACES.fullmatch(first.name) else also
+        why = f"have names beside the numbers of the rows in {first.name!r}"
+        _ask(grid, others, why, also)
+    if any(
+        max(column.keep(~column.is_blank()).counts().values(), default=0) > 1 for column in others
+    ):
+        return
+    texts = zip(*(column.mapped(str, object) for column in others), strict=True)
+    is_twice = 2 * sum(len(set(x) - {""}) < sum(map(bool, x)) for x in texts) >= len(first.codes)
+    if (is_in_order and _PLACES.fullmatch(first.name)) or (is_twice and layout == "orders"):
+        _ask(grid, others, "have no name twice, as the lists of judges")
+
+
+def _ask(grid: Grid, columns: Sequence[Column], why: str, also: str = "") -> NoReturn:
+    shown = names_counted([repr(column.name) for column in columns], 3)
+    raise RankingsError(
+        f"{grid.header_place}: the columns {shown} {why}: if each column is a judge, add "
+        f"{option('transpose', True)}{also}; {option('transpose', False)} if each row is one"
+    )

@@ -1,0 +1,123 @@
+"""Tables without a header: asked about, and read with ``header="none"``."""
+
+import numpy as np
+import openpyxl
+import pandas as pd
+import pytest
+from helpers.readers import joined, refusal, write
+
+from numpyro_rankings import read_survey
+
+# the text, the options that read it, and its lists
+NO_HEADER = {
+    "orders of numbers": ("2,1,3\n1,2,3\n3,2,1\n", {}, ["2 1 3", "1 2 3", "3 2 1"]),
+    "orders from 1": ("1,2,3\n2,1,3\n1,2,3\n", {}, ["1 2 3", "2 1 3", "1 2 3"]),
+    "top orders": ("2,1,\n1,3,2\n3,,\n", {}, ["2 1", "1 3 2", "3"]),
+    "orders from 0": ("1,0,2\n0,1,2\n", {}, ["1 0 2", "0 1 2"]),
+    "names": ("Ann,Bob,Cid\nBob,Ann,Cid\n", {}, ["Ann Bob Cid", "Bob Ann Cid"]),
+    "top names": ("Ann,Bob,,\nCid,Ann,Bob,Di\n", {}, ["Ann Bob", "Cid Ann Bob Di"]),
+    "judges": ("r1,Ann,Bob\nr2,Bob,Ann\n", {"judge": "1"}, ["Ann Bob", "Bob Ann"]),
+    "numbers of judges": ("7,Ann,Bob\n8,Bob,Ann\n", {"judge": "1"}, ["Ann Bob", "Bob Ann"]),
+    "counts": ("9,2,1,3\n4,1,2,3\n", {"count": "1"}, ["2 1 3"] * 9 + ["1 2 3"] * 4),
+    "ranks": ("3,1,2\n1,2,3\n", {"layout": "ranks"}, ["2 3 1", "1 2 3"]),
+    "ranks and judges": (
+        "r1,3,1,2\nr2,1,2,3\n",
+        {"layout": "ranks", "judge": "1", "items": ["a", "b", "c"]},
+        ["b c a", "a b c"],
+    ),
+    "long": (
+        "r1,Ann,2\nr1,Bob,1\nr2,Ann,1\nr2,Bob,2\n",
+        {"layout": "long", "judge": "1", "item": "2", "rank": "3"},
+        ["Bob Ann", "Ann Bob"],
+    ),
+    "cell": (
+        'r1,"Ann;Bob"\nr2,"Bob;Ann"\n',
+        {"layout": "cell", "judge": "1"},
+        ["Ann Bob", "Bob Ann"],
+    ),
+    "votes": (
+        "Ann,undervote,Bob\nBob,Ann,undervote\n",
+        {"layout": "votes"},
+        ["Ann Bob", "Bob Ann"],
+    ),
+}
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
+@pytest.mark.parametrize("name", NO_HEADER)
+def test_tables_without_a_header(tmp_path, name, suffix):
+    text, settings, lists = NO_HEADER[name]
+    if name == "cell":
+        text = text.replace(",", "\t").replace('"', "")
+    settings = {"layout": "orders"} | settings
+    rows = [line.split("\t" if name == "cell" else ",") for line in text.splitlines()]
+    if suffix == ".xlsx":
+        path, book = tmp_path / "t.xlsx", openpyxl.Workbook()
+        for row in rows:
+            book.active.append([int(x) if x.isdecimal() else x or None for x in row])
+        book.save(path)
+    else:
+        path = write(tmp_path, text, "t.tsv" if name == "cell" else "t.csv")
+    with refusal("the first row must name the columns", f"got {rows[0][0]!r}", "header='none'"):
+        read_survey(path, settings["layout"])
+    survey = read_survey(path, header="none", **settings)
+    assert joined(survey) == lists
+    assert any(note.startswith("without a header, the columns are") for note in survey.notes)
+
+
+def test_rows_of_different_width(tmp_path):
+    path = write(tmp_path, "2,1\n1,3,2\n\n3\n", "t.csv")
+    with refusal("t.csv:2: has 3 cells, expected 2", "if the first row is a ballot, add header="):
+        read_survey(path, "orders")
+    assert joined(read_survey(path, "orders", header="none")) == ["2 1", "1 3 2", "3"]
+
+
+def test_a_data_frame_whose_names_are_a_ballot(tmp_path):
+    path = write(tmp_path, "2,1,3\n1,2,3\n", "t.csv")
+    with refusal("the first row must name the columns", "header=None"):
+        read_survey(pd.read_csv(path), "orders")
+    assert joined(read_survey(pd.read_csv(path, header=None), "orders")) == ["2 1 3", "1 2 3"]
+    with refusal("header='none' goes with a text file or a spreadsheet"):
+        read_survey(pd.read_csv(path), "orders", header="none")
+    pd.read_csv(path).to_parquet(tmp_path / "t.parquet")
+    with refusal("the first row must name the columns", "write the file with names"):
+        read_survey(tmp_path / "t.parquet", "orders")
+
+
+# tables whose first row names the columns, although it is like those below
+HEADERS = {
+    "numbers of places": ("id,1,2,3\nr1,2,1,3\nr2,1,2,3\n", {"judge": "id"}),
+    "numbers without a judge": ("who,1,2,3\nAnn,2,1,3\nBob,1,2,3\n", {"columns": ["1", "2", "3"]}),
+    "numbers of rows": (",0,1,2\n1,2,1,3\n2,1,2,3\n", {}),
+    "codes": ("10,20,30\n1,2,3\n2,1,3\n", {"layout": "ranks"}),
+    "years": ("2020,2021,2022\n1,2,3\n2,1,3\n", {"layout": "ranks"}),
+    "who ranks whom": (
+        "who,Ann,Bob\nAnn,,1\nBob,1,\n",
+        {"judge": "who", "layout": "ranks"},
+    ),
+    "items that are given": ("1,2,3\n2,1,3\n", {"layout": "ranks", "items": ["1", "2", "3"]}),
+    "one row of names": ("1,2,3\n2,1,3\n1,3,2\n", {"header_rows": 1}),
+    "places of names": ("1,2\nAnn,Bob\nBob,Ann\n", {}),
+}
+
+
+@pytest.mark.parametrize("name", HEADERS)
+def test_headers_are_headers(tmp_path, name):
+    text, settings = HEADERS[name]
+    survey = read_survey(write(tmp_path, text, "t.csv"), **{"layout": "orders"} | settings)
+    assert survey.rankings.num_rankings == len(text.splitlines()) - 1
+
+
+def test_columns_of_a_data_frame_by_number():
+    frame = pd.DataFrame(np.array([[2, 1, 3], [1, 2, 3]]), columns=["1", "2", "3"])
+    assert joined(read_survey(frame, "ranks")) == ["2 1 3", "1 2 3"]
+
+
+def test_header_has_one_value(tmp_path):
+    path = write(tmp_path, "2,1\n1,2\n", "t.csv")
+    with refusal("header is 'none'"):
+        read_survey(path, "orders", header="first")
+    with refusal("header_rows does not go with header='none'"):
+        read_survey(path, "orders", header="none", header_rows=1)
+    with refusal("3 names in items=, but 2 columns of ranks"):
+        read_survey(path, "ranks", header="none", items=["a", "b", "c"])

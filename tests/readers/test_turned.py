@@ -1,0 +1,102 @@
+"""Tables whose judges are the columns: asked about, and read with ``transpose=True``."""
+
+import openpyxl
+import pandas as pd
+import pytest
+from helpers.readers import joined, refusal, write
+
+from numpyro_rankings import read_survey
+
+# the text, the options, the judges and their lists
+TURNED = {
+    "ranks": (
+        "skater,J1,J2,J3\nHa,1,2,1\nSl,2,1,3\nKw,3,3,2\nCo,4,4,4\n",
+        {"layout": "ranks", "judge": "skater"},
+        ["Ha Sl Kw Co", "Sl Ha Kw Co", "Ha Kw Sl Co"],
+    ),
+    "ranks without the names": (
+        "skater,J1,J2,J3\nHa,1,2,1\nSl,2,1,3\nKw,3,3,2\nCo,4,4,4\n",
+        {"layout": "ranks"},
+        ["Ha Sl Kw Co", "Sl Ha Kw Co", "Ha Kw Sl Co"],
+    ),
+    "fewer judges than items, no ties": (
+        "item,J1,J2\na,1,2\nb,2,1\nc,3,4\nd,4,3\n",
+        {"layout": "ranks", "judge": "item"},
+        ["a b c d", "b a d c"],
+    ),
+    "top lists and words": (
+        "driver,Rome,Oslo,Lima\nHa,1,DNF,1\nSl,2,1,\nKw,,2,2\nCo,DNF,3,3\n",
+        {"layout": "ranks", "missing": "DNF"},
+        ["Ha Sl", "Sl Kw Co", "Ha Kw Co"],
+    ),
+    "places": (
+        "place,Ann,Bob,Cid\n1,Vertigo,Kane,Tokyo\n2,Kane,Psycho,Kane\n3,Tokyo,Vertigo,\n",
+        {"layout": "orders"},
+        ["Vertigo Kane Tokyo", "Kane Psycho Vertigo", "Tokyo Kane"],
+    ),
+    "places as judges": (
+        "place,Ann,Bob,Cid\n1,Vertigo,Kane,Tokyo\n2,Kane,Psycho,Kane\n3,Tokyo,Vertigo,\n",
+        {"layout": "orders", "judge": "place"},
+        ["Vertigo Kane Tokyo", "Kane Psycho Vertigo", "Tokyo Kane"],
+    ),
+    "places in words, of which some are picked": (
+        "x,rank,Q1 Ann,Q1 Bob\na,1st,Vertigo,Kane\nb,2nd,Kane,Psycho\nc,3rd,Tokyo,Tokyo\n",
+        {"layout": "orders", "columns": "Q1 *", "judge": "rank"},
+        ["Vertigo Kane Tokyo", "Kane Psycho Tokyo"],
+    ),
+    "ballots": (
+        "choice,b1,b2\n1,Ann,Bob\n2,undervote,Ann\n3,Bob,undervote\n",
+        {"layout": "votes"},
+        ["Ann Bob", "Bob Ann"],
+    ),
+}
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
+@pytest.mark.parametrize("name", TURNED)
+def test_judges_in_columns(tmp_path, name, suffix):
+    text, settings, lists = TURNED[name]
+    rows = [line.split(",") for line in text.splitlines()]
+    if suffix == ".xlsx":
+        path, book = tmp_path / "t.xlsx", openpyxl.Workbook()
+        for row in rows:
+            book.active.append([int(x) if x.isdecimal() else x or None for x in row])
+        book.save(path)
+    else:
+        path = write(tmp_path, text, "t.csv")
+    with refusal("if each column is a judge, add transpose=True", "transpose=False if"):
+        read_survey(path, **settings)
+    survey = read_survey(path, transpose=True, **settings)
+    assert joined(survey) == lists
+    assert survey.judges == rows[0][-len(lists) :]
+    assert any(note.startswith("the judges are the columns") for note in survey.notes)
+
+
+def test_a_data_frame_with_the_items_in_its_index():
+    frame = pd.read_csv(pd.io.common.StringIO(TURNED["ranks"][0]), index_col="skater")
+    with refusal("transpose=True"):
+        read_survey(frame, "ranks")
+    survey = read_survey(frame, "ranks", judge="skater", transpose=True)
+    assert joined(survey) == TURNED["ranks"][2] and survey.judges == ["J1", "J2", "J3"]
+    assert survey.rankings.items == ("Ha", "Sl", "Kw", "Co")
+
+
+def test_a_forgotten_judge_beside_names():
+    frame = pd.DataFrame({"id": [1, 2, 3], "a": ["x", "x", "y"], "b": ["y", "y", "x"]})
+    with refusal("beside the numbers of the rows in 'id'", "add judge='id'"):
+        read_survey(frame, "orders")
+    assert joined(read_survey(frame, "orders", judge="id")) == ["x y", "x y", "y x"]
+    assert joined(read_survey(frame, "orders", transpose=False))[0] == "1 x y"
+
+
+def test_lists_in_rows_are_not_asked_about():
+    square = pd.DataFrame({"who": list("xyz"), "A": [1, 2, 3], "B": [2, 3, 1], "C": [3, 1, 2]})
+    assert joined(read_survey(square, "ranks", judge="who"))[1] == "C A B"
+    places = pd.DataFrame({"no": [1, 2], "1st": ["a", "b"], "2nd": ["b", "a"]})
+    assert joined(read_survey(places, judge="no")) == ["a b", "b a"]
+
+
+def test_options_that_do_not_go_with_it():
+    frame = pd.DataFrame({"item": ["a", "b"], "J1": [1, 2], "J2": [2, 1], "kind": ["x", "y"]})
+    with refusal("transpose=True goes with judge= and columns="):
+        read_survey(frame, "ranks", judge="item", about="kind", transpose=True)

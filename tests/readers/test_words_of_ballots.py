@@ -1,0 +1,79 @@
+"""Words for over- and undervotes, and codes for no answer, are no items unless they are named."""
+
+import pandas as pd
+import pytest
+from helpers.readers import joined, refusal
+
+from numpyro_rankings import read_survey
+
+WORDS = ["over", "under", "O", "U", "OV", "uv", "Overvote", "UNDERVOTED", "Exhausted", "(under)"]
+
+
+def ballots(word, layout):
+    """Three ballots, in the second of which a word stands for the second place."""
+    names = [["Ann", "Bob", "Cid"], ["Bob", word, "Ann"], ["Cid", "Ann", "Bob"]]
+    if layout == "cell":
+        return pd.DataFrame({"order": ["; ".join(x) for x in names]})
+    if layout == "long":
+        rows = [(k, x, i) for k, x in enumerate(names) for i, x in enumerate(x, 1)]
+        return pd.DataFrame(rows, columns=["judge", "item", "rank"])
+    return pd.DataFrame(names, columns=["Rank 1", "Rank 2", "Rank 3"])
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_words_of_ballots(word):
+    survey = read_survey(ballots(word, "votes"), columns="Rank*")
+    assert survey.layout == "votes" and survey.rankings.items == ("Ann", "Bob", "Cid")
+    second = "Bob" if "o" in word.casefold()[0] else "Bob Ann"
+    assert joined(survey) == ["Ann Bob Cid", second, "Cid Ann Bob"]
+    assert any(repr(word) in note for note in survey.notes)
+    for layout in ("orders", "cell"):
+        with refusal("some cells have words such as undervote", "layout='votes'"):
+            read_survey(ballots(word, layout), layout)
+    with refusal(f"is {word!r} an item?", "name all with items="):
+        read_survey(ballots(word, "long"), "long")
+    ranks = pd.DataFrame({"Ann": [1, 2], "Bob": [2, 1], word: [3, 3]})
+    with refusal(f"is {word!r} an item?", "about="):
+        read_survey(ranks, "ranks")
+
+
+@pytest.mark.parametrize("layout", ["orders", "cell", "long", "votes"])
+def test_words_that_are_items(layout):
+    for word in ("over", "blank", "*"):
+        names = ["Ann", "Bob", "Cid", word]
+        survey = read_survey(ballots(word, layout), layout, items=names)
+        assert joined(survey)[1] == f"Bob {word} Ann"
+
+
+def test_letters_are_items_among_letters():
+    frame = pd.DataFrame({"1st": ["O", "U", "A"], "2nd": ["A", "O", "U"]})
+    assert joined(read_survey(frame)) == ["O A", "U O", "A U"]
+    assert joined(read_survey(frame, "votes")) == ["O A", "U O", "A U"]
+    assert read_survey(frame.replace({"A": "7"}), items=["7", "8"]).layout == "votes"
+
+
+@pytest.mark.parametrize("layout", ["orders", "cell", "long", "votes"])
+@pytest.mark.parametrize("code", ["*", "##", "X", "99", "-1", "<none>", "[no mark]", "N/A", "skip"])
+def test_codes_among_names(code, layout):
+    if (layout, code) in (("votes", "skip"), ("cell", "<none>")):
+        return  # a blank rank, and what may be a mark between items
+    how = f"add missing={code!r}"
+    if layout == "long":
+        how = "name all with items=" if code == "skip" else "remove its rows"
+    with refusal(f"is {code!r} an item?", how):
+        read_survey(ballots(code, layout), layout)
+
+
+def test_a_few_capitals_are_a_code_on_ballots_alone():
+    with refusal("is 'XXX' an item?", "add missing='XXX'"):
+        read_survey(ballots("XXX", "votes"), "votes")
+    assert joined(read_survey(ballots("XXX", "votes"), "votes", missing="XXX"))[1] == "Bob Ann"
+    assert joined(read_survey(ballots("USA", "orders"), "orders"))[1] == "Bob USA Ann"
+    parties = ballots("CDU", "votes").replace({"Ann": "SPD"})
+    assert joined(read_survey(parties, "votes"))[1] == "Bob CDU SPD"
+
+
+def test_names_of_an_overvote_are_no_codes():
+    frame = pd.DataFrame({"Rank 1": ["Ann", "Bob|X", "X"], "Rank 2": ["Bob", "Ann", "Ann"]})
+    survey = read_survey(frame, "votes", overvote="skip")
+    assert joined(survey) == ["Ann Bob", "Ann", "X Ann"]
