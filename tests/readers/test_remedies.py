@@ -5,22 +5,19 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.readers import by_name, write
 
 from numpyro_rankings.rankings import Rankings, RankingsError
 from numpyro_rankings.readers import read_survey
 
 
 def orders_of(survey):
-    """Return the list of each ranking by its names, in the order of the file."""
-    rankings = survey.rankings
-    rows = np.asarray(rankings.orderings)[np.asarray(rankings.row_index)[survey.label_index]]
-    return ["".join(rankings.items[k] for k in row if k >= 0) for row in rows]
+    """Return the list of each ranking as one text, in the order of the file."""
+    return list(map("".join, by_name(survey)))
 
 
 def read(tmp_path, text, layout=None, suffix=".csv", **options):
-    path = tmp_path / f"table{suffix}"
-    path.write_text(text)
-    return read_survey(path, layout, **options)
+    return read_survey(write(tmp_path, text, f"table{suffix}"), layout, **options)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +149,7 @@ def test_choices_are_places(tmp_path, names):
 @pytest.mark.parametrize("names", ["1,2", "#1,#2", "No. 1,No. 2", "1.,2."])
 def test_numbers_may_be_items(tmp_path, names):
     with pytest.raises(RankingsError, match="the layout is needed"):
-        read(tmp_path, f"{names}\n1,2\n2,1\n")
+        read(tmp_path, f"{names}\n1,2\n2,1\n", header_rows=1)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -302,3 +299,71 @@ def test_the_top_of_other_files(tmp_path):
     assert read(tmp_path, offered, "ranks", top=4).notes[-1] == "top=4: 0 lists of 3 had more items"
     with pytest.raises(RankingsError, match="top is a whole number from 1, not 0"):
         read(tmp_path, offered, "ranks", top=0)
+
+
+def test_the_top_of_orders_in_the_order_of_the_file(tmp_path):
+    text = FEW.replace("3,{1,2}", "3,1").replace("{1,3},2", "1,2,3").replace("6: 1,2,3", "6: 3,1")
+    text = text.replace("ORDERS: 4", "ORDERS: 3")
+    survey = read(tmp_path, text, suffix=".soi", top=2)
+    whole = read(tmp_path, text, suffix=".soi")
+    assert orders_of(survey) == [order[:2] for order in orders_of(whole)]
+
+
+# ---------------------------------------------------------------------------------------------
+# Without a header
+# ---------------------------------------------------------------------------------------------
+
+# the text, the options, and the lists
+NO_HEADER = {
+    "one column": ("a > b > c\nb > a > c\n", {}, ["abc", "bac"]),
+    "lists in brackets": ("[a, b, c]\n[b, a, c]\n", {"layout": "cell"}, ["abc", "bac"]),
+    "brackets in quotes": ('"[a, b, c]"\n"[b, a, c]"\n', {}, ["abc", "bac"]),
+    "names and blanks": ("a b c\nb a  c\n", {"layout": "orders"}, ["abc", "bac"]),
+    "ranks and blanks": (
+        "3 1 2\n1 2 3\n",
+        {"layout": "ranks", "items": ["a", "b", "c"]},
+        ["bca", "abc"],
+    ),
+    "a list of one first": ("a\nb,a\nb,c,a\n", {"layout": "orders"}, ["a", "ba", "bca"]),
+    "a judge again": (
+        "1;a>b>c\n2;b>a>c\n1;c>a>b\n",
+        {"layout": "cell", "judge": "1", "duplicates": "last", "top": 2},
+        ["ba", "ca"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NO_HEADER)
+def test_unusual_forms_without_a_header(tmp_path, name):
+    text, options, lists = NO_HEADER[name]
+    assert orders_of(read(tmp_path, text, header="none", **options)) == lists
+
+
+@pytest.mark.parametrize("options", [{}, {"header": "none"}], ids=["asked", "refused"])
+def test_a_title_above_ballots(tmp_path, options):
+    with pytest.raises(RankingsError, match="remove what is above them, such as a title"):
+        read(tmp_path, "Survey\n1,2,3\n2,1,3\n", "ranks", **options)
+
+
+def test_lists_without_a_header_are_asked_about(tmp_path):
+    for text in ("a > b > c\nb > a > c\n", "1 2 3\n2 1 3\n3 1 2\n"):
+        with pytest.raises(RankingsError, match="add header='none' if it is a ballot"):
+            read(tmp_path, text)
+    with pytest.raises(RankingsError, match="or add layout='orders' if each column is a place"):
+        read(tmp_path, "a, b, c\nb, a\n", "cell", header="none")
+
+
+def test_a_judge_again_in_columns(tmp_path):
+    text = "item,j,k,j\na,1,2,1\nb,3,1,2\nc,2,3,3\n"
+    survey = read(tmp_path, text, "ranks", transpose=True, duplicates="last")
+    assert dict(zip(survey.judges, orders_of(survey), strict=True)) == {"k": "bac", "j": "abc"}
+
+
+def test_a_gap_of_a_list_in_brackets(tmp_path):
+    text = "order\n[a;;b]\n[a;c;b]\n"
+    assert orders_of(read(tmp_path, text, "cell", gaps="fill")) == ["acb", "acb"]
+
+
+def test_ties_beside_a_gap(tmp_path):
+    with pytest.raises(RankingsError, match="1 of 2 judges have ties"):
+        read(tmp_path, "a,b,c\n1,3,\n1,1,2\n", "ranks", gaps="fill")
