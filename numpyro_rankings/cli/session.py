@@ -276,7 +276,11 @@ class RunSession:
     def kept(self) -> bytes | None:
         """Return the path that the run was begun with; None if it is new, or has none."""
         file = self._store / _PATH
-        return file.read_bytes() if self._resumes and file.is_file() else None
+        return (
+            file.read_bytes()
+            if self._resumes and file.is_file() and not file.is_symlink()
+            else None
+        )
 
     def _keep_path(self) -> None:
         """Write the path once there are draws, or remove that of a run that they replace."""
@@ -285,10 +289,10 @@ class RunSession:
         if self._path_found is None:
             (self._store / _PATH).unlink(missing_ok=True)
         else:
-            partial = self._store / f"{_PATH}.partial"
+            from numpyro_rankings.run.metadata import replace_file
+
             with file_errors(f"cannot write {self._store / _PATH}"):
-                partial.write_bytes(self._path_found)
-                partial.replace(self._store / _PATH)
+                replace_file(self._store / _PATH, self._path_found)
         self._has_path = True
 
     def _discard(self) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from numpyro_rankings.run.convert import SITES, STATS
 from numpyro_rankings.run.errors import DamagedRootError, StoreError, errors_of
-from numpyro_rankings.run.folder import check_is_folder, current_of
+from numpyro_rankings.run.folder import check_is_folder, current_of, refuse_links
 from numpyro_rankings.run.metadata import (
     ROOT,
     STATES,
@@ -36,6 +36,7 @@ class ReadOnlyStore:
 
     def __init__(self, path: Path) -> None:
         check_is_folder(path)
+        refuse_links(path)
         with errors_of(path, ROOT):
             path = current_of(path)
         self.path, self.damage = path, list[str]()

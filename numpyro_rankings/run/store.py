@@ -31,6 +31,7 @@ from numpyro_rankings.run.folder import (
     clear,
     discard,
     drop_replaced,
+    drop_unfinished,
     folder_of,
     has_sweeps,
     recover,
@@ -308,8 +309,7 @@ class Store:
         """Find the newest state that is complete, and forget what came after it."""
         self._turn, counts = newest_of(committed)
         self.num_draws = counts["num_draws"]
-        for rest in self.path.rglob("*.partial"):  # a write was interrupted
-            rest.unlink()
+        drop_unfinished(self.path)
         for where, array in committed.items():
             if array["node_type"] == "array" and not where.startswith(STATES):
                 with errors_of(self.path, where):
