@@ -26,7 +26,10 @@ def folder_of(path: str | os.PathLike) -> Path:
         raise StoreError(f"the store of a run is a folder, got {path!r}") from None
     if "://" in text:
         raise StoreError(f"{text} is not a folder of this machine, which the store of a run is")
-    return Path(os.path.abspath(text))
+    folder = Path(os.path.abspath(text))
+    if os.path.islink(folder) and not os.path.exists(folder):
+        raise StoreError(f"{folder} is a link that leads nowhere, so not the store of a run")
+    return folder
 
 
 def check_is_folder(path: Path) -> None:

@@ -36,6 +36,23 @@ def read_root(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     return attributes, committed
 
 
+def identity_of(path: Path) -> list[Any] | None:
+    """Return what tells the run of a store from others, None if it cannot be read."""
+    try:
+        run = json.loads((path / ROOT).read_bytes())["attributes"]["run"]
+        return [run.get("id"), run.get("settings")]  # older stores have no id
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return None
+
+
+def check_identity(path: Path, identity: list[Any] | None) -> None:
+    """Refuse to read on in a folder that does not have this run any more."""
+    if identity_of(path) != identity:
+        raise StoreError(
+            f"{path} no longer has the run that was opened: it was replaced, moved or damaged since"
+        )
+
+
 def _is_name(where: str) -> bool:
     """Whether it is the name of a group or an array of a store, with nothing outside its folder."""
     if where == STATES:

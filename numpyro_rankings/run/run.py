@@ -3,10 +3,11 @@
 import math
 import os
 import threading
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import jax
 import numpy as np
@@ -326,6 +327,14 @@ class Run(Results):
         if self._is_check_due():
             self.check()
 
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        """Refuse to be copied or pickled: of two, each would make the same draws."""
+        raise TypeError(
+            "a Run cannot be copied or pickled: copy or pickle its draws, get_samples() or "
+            "to_inference_data(), or give it a store, which open_run reads and Run.resume goes on "
+            "with"
+        )
+
     def close(self) -> None:
         """Give the store back, so that another process can resume the run.
 
@@ -480,6 +489,7 @@ class Run(Results):
         names = list(sites) if isinstance(sites, dict) else []
         diagnosed = self._monitor.facts.as_json(names)
         about = {**about, "settings": self._settings._asdict(), "diagnosed": diagnosed}
+        about["id"] = uuid.uuid4().hex  # what reads the store sees by it whether it is replaced
         store = Store.create(folder, about, overwrite)
         try:
             state = as_arrays(self._loop.placement.to_host(self._state))

@@ -43,8 +43,10 @@ from numpyro_rankings.run.metadata import (
     FORMAT,
     ROOT,
     STATES,
+    check_identity,
     consolidated,
     counts_of,
+    identity_of,
     mend,
     newest_of,
     nodes_of,
@@ -70,7 +72,7 @@ class Store:
         self, path: Path, root: "zarr.Group", attributes: dict[str, Any], lock: Lock
     ) -> None:
         self.path, self._root, self._attributes, self._lock = path, root, attributes, lock
-        self.num_draws, self._turn = 0, 0
+        self.num_draws, self._turn, self._identity = 0, 0, identity_of(path)
         self._is_closed = self._is_discarded = self._replaces = False
 
     @classmethod
@@ -216,6 +218,7 @@ class Store:
         """Return draws ``start:stop:step`` of all arrays of a group, by name."""
         stop = self.num_draws if stop is None else stop
         self._check_place()
+        check_identity(self.path, self._identity)  # a closed run may be replaced
         with errors_of(self.path, group):
             names = sorted(name for name, _ in self._group(group).arrays())
         part = (slice(None), slice(start, stop, step))

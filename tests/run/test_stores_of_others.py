@@ -1,12 +1,17 @@
 """A store that somebody else has made or replaced: nothing outside its folder is touched."""
 
+import copy
 import os
+import pickle
+import re
 import shutil
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 from helpers.toy_kernel import DATA, Autoregressive, change_root, toy_run
+from jax import random
 
 from numpyro_rankings import Run, StoreError, open_run
 from numpyro_rankings.run.folder import discard
@@ -165,3 +170,81 @@ def test_a_folder_with_a_file_of_the_user_is_no_new_store(tmp_path):
     with pytest.raises(StoreError, match="is not the store of a run"):
         toy_run(store=tmp_path)
     assert os.listdir(tmp_path) == ["my.partial"]
+
+
+@pytest.mark.parametrize("how", ["overwritten", "moved away", "an old store", "the same again"])
+def test_a_run_that_was_replaced_is_not_read_on(how, store):
+    if how == "an old store":  # which has no id
+        change_root(store, lambda root: root["attributes"]["run"].pop("id"))
+    reader, closed = open_run(store, burn_in=0.0), resumed(store)
+    first = reader.get_samples()["mu"]
+    closed.close()
+    key = random.key(1 if how == "the same again" else 7)
+    if how == "moved away":
+        store.rename(store.with_name("b.run"))
+    run = toy_run(store=store, overwrite=True, key=key)
+    run.extend(10)
+    run.close()
+    new = open_run(store, burn_in=0.0).get_samples()["mu"]
+    assert (new == first).all() == (how == "the same again")
+    words = "no longer has the run that was opened"
+    for read in (reader.get_samples, reader.find_damage, reader.diagnostics, reader.as_draws):
+        with pytest.raises(StoreError, match=words):
+            read()
+    with pytest.raises(StoreError, match=f"{words}|was moved or removed"):
+        closed.get_samples()
+
+
+def test_a_run_that_is_not_replaced_after_all_is_read_on(store):
+    """One that was to replace it has ended before its first sweep."""
+    reader = open_run(store, burn_in=0.0)
+    first = reader.get_samples()["mu"]
+    run = toy_run(store=store, overwrite=True)
+    with pytest.raises(StoreError, match="no longer has the run"):
+        reader.get_samples()
+    run.close()
+    Store.check_new(store, overwrite=True)  # puts it back
+    np.testing.assert_array_equal(reader.get_samples()["mu"], first)
+    run = resumed(store)
+    run.extend(5)
+    run.close()
+    np.testing.assert_array_equal(reader.get_samples()["mu"], first)
+
+
+@pytest.mark.parametrize("name", ["thinning", "num_draws"])
+def test_settings_that_were_edited_are_told(name, store):
+    root = store / "zarr.json"
+    root.write_text(re.sub(rf'"{name}": \d+', f'"{name}": 3', root.read_text()))
+    with pytest.warns(
+        UserWarning, match=r"zarr\.json is damaged: how the run was made is not known"
+    ):
+        run = open_run(store)
+    assert run.num_draws == 10
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+@pytest.mark.parametrize("do", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_run_is_not_copied(do, is_stored, tmp_path):
+    run = toy_run(store=tmp_path / "a.run" if is_stored else None)
+    run.extend(5)
+    with pytest.raises(TypeError, match="a Run cannot be copied or pickled: copy"):
+        do(run)
+    run.extend(5)
+    assert run.num_draws == 10
+    run.close()
+
+
+def test_what_reads_a_store_can_be_copied(store):
+    run = open_run(store)
+    for again in (copy.copy(run), pickle.loads(pickle.dumps(run))):
+        np.testing.assert_array_equal(again.get_samples()["mu"], run.get_samples()["mu"])
+
+
+@pytest.mark.parametrize("target", ["nowhere", "link.run"])
+def test_links_that_lead_nowhere(target, tmp_path):
+    link = tmp_path / "link.run"
+    link.symlink_to(tmp_path / target)
+    for do in (partial(toy_run, store=link), partial(open_run, link), partial(resumed, link)):
+        with pytest.raises(StoreError, match=r"link\.run is a link that leads nowhere"):
+            do()
+    assert os.listdir(tmp_path) == ["link.run"]
