@@ -29,11 +29,13 @@ from numpyro_rankings.cli.arguments import (
 )
 from numpyro_rankings.cli.capacity import draws_shown
 from numpyro_rankings.cli.compilation import (
+    check_backends,
     is_cache_on,
     largest_divisor,
     telling_of_compilation,
     use_compilation_cache,
     use_devices,
+    use_writable_cache,
 )
 from numpyro_rankings.cli.options import Goals, Plan, RunOptions
 from numpyro_rankings.cli.progress import Progress, say
@@ -112,6 +114,10 @@ def begin_session(
 
     :param adapts: whether the kernel has a warm-up of its own, also in a run that ends by itself.
     """
+    if not __debug__:
+        from numpyro_rankings.run.errors import NEEDS_ASSERTS
+
+        raise UserError(NEEDS_ASSERTS)
     out, resumes = options.folder, options.resume is not None
     store = store_of(out)
     _check_place(options, store)
@@ -308,7 +314,9 @@ class RunSession:
         """Set up JAX for the chains, and show warnings as notes."""
         with notes():
             use_compilation_cache()
+            use_writable_cache()
             use_devices(self.plan.chains)
+            check_backends()
             yield
 
     # -----------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from numpyro_rankings.run.convert import SITES, STATS, Groups
-from numpyro_rankings.run.errors import StoreError, errors_of
+from numpyro_rankings.run.errors import NEEDS_ASSERTS, StoreError, errors_of
 from numpyro_rankings.run.folder import (
     check_is_folder,
     clear,
@@ -108,6 +108,8 @@ class Store:
     @staticmethod
     def check_new(path: str | os.PathLike, overwrite: bool = False) -> None:
         """Refuse a path at which :meth:`create` would fail."""
+        if not __debug__:
+            raise StoreError(NEEDS_ASSERTS)
         path = folder_of(path)
         with errors_of(path):
             if path.exists():
@@ -137,6 +139,8 @@ class Store:
         """Open a store to go on with it."""
         import zarr
 
+        if not __debug__:
+            raise StoreError(NEEDS_ASSERTS)
         path = folder_of(path)
         check_is_folder(path)
         with errors_of(path, ROOT):
