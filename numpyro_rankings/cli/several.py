@@ -36,7 +36,7 @@ from numpyro_rankings.cli.fit_options import FitOptions
 from numpyro_rankings.cli.options import Goals
 from numpyro_rankings.cli.results import FILES, check_replaceable
 from numpyro_rankings.cli.session import FITS, TooFewDrawsError, check_ess, more_minutes, store_of
-from numpyro_rankings.words import number, plural, shorten
+from numpyro_rankings.words import for_spreadsheets, number, plural, shorten
 from numpyro_rankings.words.commands import resumed
 
 SEVERAL_IN_WORDS = """\
@@ -498,7 +498,8 @@ class _Fits:
             r_hat = "" if fit.r_hat is None else f"{fit.r_hat:.4f}"
             ess = "" if fit.ess is None else f"{fit.ess:.1f}"
             judged = r_hat, ess, fit.in_words, f"{fit.seconds:.1f}"
-            table.writerow([fit.file, fit.folder, *sizes, *judged])
+            row = fit.file, fit.folder, *sizes, *judged
+            table.writerow(map(for_spreadsheets, row))
         with file_errors(f"cannot write to {self._out}"):
             self._out.mkdir(parents=True, exist_ok=True)
             _replace(self._out / _TABLE, text.getvalue())

@@ -2,6 +2,7 @@
 
 import os
 
+import pandas as pd
 import pytest
 
 from numpyro_rankings.cli import main
@@ -247,3 +248,16 @@ def test_weights_that_are_no_counts(weight, capsys, tmp_path):
     assert "own.csv:4: count '1.37' is not a positive whole number; survey weights are not" in (
         capsys.readouterr().err
     )
+
+
+def test_names_do_not_command_the_terminal(folder, capsys):
+    """Nor do they begin a line of their own, where the file can have one in a name."""
+    names = ["Ann\x1b[31m", "Bob\x9b2J", "Cid\nnote: all is good"]
+    file = folder / "a\x1b[1m.parquet"
+    pd.DataFrame([[1, 2, 3], [2, 1, 3], [3, 1, 2]], columns=names).to_parquet(file)
+    (folder / "b.toi").write_text(TOI.replace(": B", f": {names[0]}"))
+    for arguments in ([file, "--layout", "ranks"], [f"{file}x"], [folder / "b.toi"]):
+        main(["describe", *map(str, arguments)])
+        shown = "".join(capsys.readouterr())
+        assert "\\u001b[" in shown and not {"\x1b", "\x9b"} & {*shown}
+        assert "\nnote: all" not in shown
