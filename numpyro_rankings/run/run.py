@@ -464,7 +464,8 @@ class Run(Results):
             has_sites = True  # it has no such field, which is told below
         if not has_sites:
             raise ValueError(self._loop.lacks_site() or "the kernel has no site to sample")
-        self._loop.empty_groups(self._state)
+        for arrays in self._loop.empty_groups(self._state).values():
+            _check_axes(arrays)
         self._monitor.watch(self._loop.named_sites(self._state))
         self._loop.check_start(self._state, init_params)
 
@@ -660,6 +661,16 @@ class Run(Results):
         if self._monitor.still(self._share_left_out()) or self._num_kept * num_chains < ess:
             return False
         return check.suffices(rhat, ess, num_chains)
+
+
+def _check_axes(arrays: dict[str, np.ndarray]) -> None:
+    """Refuse sites with the names of axes, whose draws xarray would take for these and drop."""
+    axes = {f"{name}_dim_{k}" for name, x in arrays.items() for k in range(x.ndim - 2)}
+    if taken := sorted(({"chain", "draw"} | axes) & arrays.keys()):
+        raise ValueError(
+            f"the name {taken[0]!r} is that of an axis of the draws in ArviZ and xarray: give the "
+            "site another one"
+        )
 
 
 def _shapes(arrays: dict[str, np.ndarray]) -> dict[str, str]:

@@ -53,4 +53,7 @@ class _WithoutSlashes(Messenger):
         if msg.get("name"):
             msg["name"] = without_slash(msg["name"])
         frames = msg.get("cond_indep_stack", ())
-        msg["cond_indep_stack"] = [x._replace(name=without_slash(x.name)) for x in frames]
+        msg["cond_indep_stack"] = [
+            x._replace(name=without_slash(x.name) + "_" * (x.name in ("chain", "draw")))
+            for x in frames
+        ]

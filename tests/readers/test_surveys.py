@@ -7,7 +7,7 @@ import pytest
 from helpers.readers import by_name, in_order, refusal, write
 
 from numpyro_rankings import Rankings, RankingsError
-from numpyro_rankings.readers import Survey, read_rankings, read_survey, write_survey
+from numpyro_rankings.readers import Survey, grids, read_rankings, read_survey, write_survey
 from numpyro_rankings.readers.grids import looks_like_table
 from numpyro_rankings.readers.surveys import survey_of
 
@@ -544,3 +544,24 @@ def test_fields_of_a_survey():
 def test_texts_that_look_like_tables(tmp_path, text, expected):
     assert looks_like_table(write(tmp_path, text, "a.txt")) == expected
     assert looks_like_table(tmp_path / "none.txt")
+
+
+@pytest.mark.parametrize("sheet", ["ballots", "notes"])
+@pytest.mark.parametrize(("limit", "words"), [("_MOST_ROWS", "5 rows"), ("_MOST_CELLS", "5 cells")])
+def test_a_spreadsheet_that_unpacks_to_more_than_is_read(
+    sheet, limit, words, tmp_path, monkeypatch
+):
+    """It is refused at once, not when all of it is in memory."""
+    book, path, read = openpyxl.Workbook(), tmp_path / "x.xlsx", []
+    book.active.title = "ballots"
+    book.active.append(["Ann", "Bob"])
+    book.active.append([1, 2])
+    (book["ballots"] if sheet == "ballots" else book.create_sheet(sheet))["A900"].value = 7
+    book.save(path)
+    text = grids._text
+    monkeypatch.setattr(grids, "_text", lambda cell: read.append(cell) or text(cell))
+    monkeypatch.setattr(grids, limit, 5)
+    message = f"x.xlsx: the sheet '{sheet}' has more than {words}, .* save it as .csv"
+    with pytest.raises(RankingsError, match=message):
+        read_survey(path, "ranks")
+    assert len(read) < 20
