@@ -313,10 +313,11 @@ def _separator(text: TextFile, first: int) -> str:
 
 def _rows_of_sheet(name: str, sheet: Any) -> Iterator[Sequence[Any]]:
     """Yield the rows of a sheet, not more than memory has room for: a small file can have many."""
-    cells = 0
+    sheet.reset_dimensions()  # which a file may state wrong: rows beyond them would be lost
+    width = 0
     for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
-        cells += len(row)
-        if number > _MOST_ROWS or cells > _MOST_CELLS:
+        width = max(width, len(row))  # to which all rows are filled up
+        if number > _MOST_ROWS or number * width > _MOST_CELLS:
             limit = f"{_MOST_ROWS:,} rows" if number > _MOST_ROWS else f"{_MOST_CELLS:,} cells"
             raise RankingsError(
                 f"{name}: the sheet {sheet.title!r} has more than {limit}, the most that are read "

@@ -1,5 +1,7 @@
 """Tables as people have them: layouts, judges, separators, and what is refused."""
 
+import zipfile
+
 import numpy as np
 import openpyxl
 import pandas as pd
@@ -565,3 +567,15 @@ def test_a_spreadsheet_that_unpacks_to_more_than_is_read(
     with pytest.raises(RankingsError, match=message):
         read_survey(path, "ranks")
     assert len(read) < 20
+
+
+def test_a_spreadsheet_that_states_too_few_rows(tmp_path):
+    """Some programs do not count what they add."""
+    book, path = openpyxl.Workbook(), tmp_path / "x.xlsx"
+    for row in (["Ann", "Bob"], [1, 2], [2, 1], [2, 1]):
+        book.active.append(row)
+    book.save(tmp_path / "right.xlsx")
+    with zipfile.ZipFile(tmp_path / "right.xlsx") as right, zipfile.ZipFile(path, "w") as wrong:
+        for name in right.namelist():
+            wrong.writestr(name, right.read(name).replace(b'ref="A1:B4"', b'ref="A1:B2"'))
+    assert read_survey(path, "ranks").rankings.num_rankings == 3
