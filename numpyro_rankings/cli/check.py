@@ -5,7 +5,7 @@ import textwrap
 from typing import Any
 
 from numpyro_rankings.cli.arguments import UserError
-from numpyro_rankings.cli.compilation import use_compilation_cache
+from numpyro_rankings.cli.compilation import check_backends, use_compilation_cache
 
 _ABOUT = """\
 Check that JAX compiles the kernels correctly on this machine.
@@ -47,6 +47,7 @@ def add_command(commands: Any) -> None:
 
 def _check(args: argparse.Namespace, _: str) -> int:
     use_compilation_cache(shortest=0.0)  # sweeps executed op by op are many short programs
+    check_backends()
     from numpyro_rankings.self_check import SelfCheck, check_kernels, choose_kernels, machine
 
     try:

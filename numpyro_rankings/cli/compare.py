@@ -18,7 +18,12 @@ from numpyro_rankings.cli.arguments import (
     take_options,
 )
 from numpyro_rankings.cli.capacity import memory_errors
-from numpyro_rankings.cli.compilation import use_compilation_cache, use_devices
+from numpyro_rankings.cli.compilation import (
+    check_backends,
+    use_compilation_cache,
+    use_devices,
+    use_writable_cache,
+)
 from numpyro_rankings.cli.models import MODELS, models_with
 from numpyro_rankings.cli.options import TableOptions
 from numpyro_rankings.cli.progress import say
@@ -173,7 +178,9 @@ def _compare(args: argparse.Namespace, command: str) -> int:
     check_output(options.out, options.force)
     with notes():
         use_compilation_cache()
+        use_writable_cache()
         use_devices(1)
+        check_backends()
         rankings = read_file(args.file, table).rankings
         models = _kernels(options, rankings)
         if not models and rankings.choice_sets is None:

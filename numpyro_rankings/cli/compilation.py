@@ -1,11 +1,16 @@
-"""The devices of a run, and whether its program is compiled or read from the cache."""
+"""The devices of a run, its caches, and whether its program is compiled or read from one."""
 
+import atexit
 import contextlib
 import logging
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+from numpyro_rankings.cli.arguments import PROGRAM, UserError
 
 _LOGGER = "jax._src.compiler"  # It says at the level DEBUG that a program is not in the cache.
 _MISS, _PROGRAM = "cache miss", "_loop"  # in the message, and the name of the program of a run
@@ -51,15 +56,44 @@ def use_compilation_cache(shortest: float = 0.2) -> None:
 
     if "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = home / "numpyro_rankings" / "jax"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return
-    if os.access(folder, os.W_OK):
+    if (folder := _cache("numpyro_rankings/jax")) is not None:
         jax.config.update("jax_compilation_cache_dir", str(folder))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", shortest)
+
+
+def use_writable_cache() -> None:
+    """Give libraries a temporary cache if the user's cannot be written, where ArviZ would fail."""
+    if _cache("arviz") is None:
+        folder = tempfile.mkdtemp(prefix=f"{PROGRAM}-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        os.environ["XDG_CACHE_HOME"] = folder
+        os.environ.setdefault("MPLCONFIGDIR", folder)
+
+
+def _cache(name: str) -> Path | None:
+    """Return a folder of the user's cache, or None if it cannot be written."""
+    home = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
+    with contextlib.suppress(OSError):
+        if home.is_absolute():
+            (home / name).mkdir(parents=True, exist_ok=True)
+            if os.access(home / name, os.W_OK):
+                return home / name
+    return None
+
+
+def check_backends() -> None:
+    """Refuse a JAX_PLATFORMS or MPLBACKEND that does not exist before the work, not after it."""
+    import jax
+
+    try:
+        jax.devices()
+    except RuntimeError as error:
+        raise UserError(" ".join(str(error).split())) from None
+    if "MPLBACKEND" in os.environ:
+        try:
+            import matplotlib  # noqa: F401
+        except ValueError as error:
+            raise UserError(f"MPLBACKEND: {' '.join(str(error).split())}") from None
 
 
 def use_devices(chains: int) -> None:

@@ -15,6 +15,7 @@ from numpyro_rankings.cli.rankings_file import (
     read_file,
     read_unsupported_file,
 )
+from numpyro_rankings.words import in_one_line
 
 if TYPE_CHECKING:
     from numpyro_rankings.readers import Survey
@@ -56,12 +57,12 @@ def _describe(args: argparse.Namespace, command: str) -> int:
             raise UserError(f"{args.file}: --plot has no page about what no model can take yet")
         from numpyro_rankings.cli.describe_unsupported import describe_unsupported
 
-        print(*describe_unsupported(unsupported), sep="\n")
+        print(*map(in_one_line, describe_unsupported(unsupported)), sep="\n")
         return 0
     survey = read_file(args.file, table)
     from numpyro_rankings.cli.describe_rankings import description
 
-    lines = list(description(survey))
+    lines = list(map(in_one_line, description(survey)))
     print(*lines, sep="\n")
     if args.plot is not None:
         _write_page(args.plot, args.file, survey, lines, command)

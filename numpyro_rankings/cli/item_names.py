@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from numpyro_rankings.words import with_visible_directions
+from numpyro_rankings.words import in_one_line
 
 if TYPE_CHECKING:
     from numpyro_rankings.rankings import Rankings
@@ -25,7 +25,7 @@ def shown_names(survey: "Survey") -> list[str]:
         f"{item} ({', '.join(filter(None, texts))})" if any(texts) else item
         for item, texts in zip(survey.rankings.items, known, strict=True)
     ]
-    return list(map(with_visible_directions, names))
+    return list(map(in_one_line, names))
 
 
 def _short(text: str) -> str:

@@ -31,11 +31,13 @@ from numpyro_rankings.cli.arguments import (
 )
 from numpyro_rankings.cli.capacity import draws_shown
 from numpyro_rankings.cli.compilation import (
+    check_backends,
     is_cache_on,
     largest_divisor,
     telling_of_compilation,
     use_compilation_cache,
     use_devices,
+    use_writable_cache,
 )
 from numpyro_rankings.cli.options import Goals, Plan, RunOptions
 from numpyro_rankings.cli.progress import Progress, say
@@ -115,6 +117,10 @@ def begin_session(
 
     :param adapts: whether the kernel has a warm-up of its own, also in a run that ends by itself.
     """
+    if not __debug__:
+        from numpyro_rankings.run.errors import NEEDS_ASSERTS
+
+        raise UserError(NEEDS_ASSERTS)
     out, resumes = options.folder, options.resume is not None
     store = store_of(out)
     _check_place(options, store)
@@ -284,7 +290,7 @@ class RunSession:
         from numpyro_rankings.run import StoreError
 
         file = self._store / _PATH
-        if not self._resumes or not file.is_file():
+        if not self._resumes or not file.is_file() or file.is_symlink():
             return None
         import xarray as xr
 
@@ -299,12 +305,13 @@ class RunSession:
         if self._path_found is None:
             (self._store / _PATH).unlink(missing_ok=True)
         else:
-            partial, content = self._store / f"{_PATH}.partial", io.BytesIO()
+            from numpyro_rankings.run.metadata import replace_file
+
+            content = io.BytesIO()
             path = self._path_found.assign_attrs({_RUN: _identity(self._store)})
             path.to_netcdf(content, engine="h5netcdf")
             with file_errors(f"cannot write {self._store / _PATH}"):
-                partial.write_bytes(content.getvalue())
-                partial.replace(self._store / _PATH)
+                replace_file(self._store / _PATH, content.getvalue())
         self._has_path = True
 
     def _discard(self) -> None:
@@ -320,7 +327,9 @@ class RunSession:
         """Set up JAX for the chains, and show warnings as notes."""
         with notes():
             use_compilation_cache()
+            use_writable_cache()
             use_devices(self.plan.chains)
+            check_backends()
             yield
 
     # -----------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ from numpyro_rankings.cli.fit_options import FitOptions
 from numpyro_rankings.cli.options import Goals
 from numpyro_rankings.cli.results import FILES, check_replaceable
 from numpyro_rankings.cli.session import FITS, TooFewDrawsError, check_ess, more_minutes, store_of
-from numpyro_rankings.words import number, plural, shorten
+from numpyro_rankings.words import for_spreadsheets, number, plural, shorten
 from numpyro_rankings.words.commands import resumed
 
 SEVERAL_IN_WORDS = """\
@@ -333,6 +333,8 @@ def _earlier(state: Path) -> tuple[list[_Fit], dict[str, Any], dict[str, Any]]:
         before, runs = stored["options"], stored["runs"]
         if not {*_OF_RUNS} <= {*runs} or {x.ended for x in fits} - {*_IN_WORDS, _FAILED}:
             raise ValueError
+        if not all(_is_name(fit.folder) for fit in fits):  # results are written there
+            raise ValueError
     except FileNotFoundError:
         raise UserError(f"there are no fits to resume: no file {state}") from None
     except OSError as error:
@@ -340,6 +342,11 @@ def _earlier(state: Path) -> tuple[list[_Fit], dict[str, Any], dict[str, Any]]:
     except (ValueError, KeyError, TypeError):
         raise UserError(f"{state} is damaged") from None
     return fits, before, runs
+
+
+def _is_name(folder: str) -> bool:
+    """Whether it is the name of a folder in another one."""
+    return folder.strip(".") != "" and Path(folder).name == folder
 
 
 def _match_fits(files: Sequence[str], earlier: Sequence[_Fit]) -> tuple[list[_Fit], list[_Fit]]:
@@ -491,7 +498,8 @@ class _Fits:
             r_hat = "" if fit.r_hat is None else f"{fit.r_hat:.4f}"
             ess = "" if fit.ess is None else f"{fit.ess:.1f}"
             judged = r_hat, ess, fit.in_words, f"{fit.seconds:.1f}"
-            table.writerow([fit.file, fit.folder, *sizes, *judged])
+            row = fit.file, fit.folder, *sizes, *judged
+            table.writerow(map(for_spreadsheets, row))
         with file_errors(f"cannot write to {self._out}"):
             self._out.mkdir(parents=True, exist_ok=True)
             _replace(self._out / _TABLE, text.getvalue())
@@ -519,5 +527,6 @@ class _Fits:
 def _replace(path: Path, text: str) -> None:
     """Write a file at once, so that a process that is killed leaves the old one."""
     new = path.with_name(f".{path.name}.new")
+    new.unlink(missing_ok=True)  # it may be a link, which would be followed
     new.write_text(text, encoding="utf-8", newline="")
     os.replace(new, path)

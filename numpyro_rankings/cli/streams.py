@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from numpyro_rankings.cli.arguments import PROGRAM, UserError, for_screen
+from numpyro_rankings.words import with_visible_directions
 
 # The errors of a terminal that hung up, and of a pipe whose reader has ended.
 _GONE = (errno.EIO, errno.EPIPE)
@@ -16,6 +17,8 @@ _GONE = (errno.EIO, errno.EPIPE)
 
 class _Outlived:
     """A stream that drops what nobody can read any more, instead of an error.
+
+    Names in files, and of files, do not command the terminal: their control characters are seen.
 
     Other errors, as of a log on a full disk, are the user's.
     """
@@ -28,7 +31,7 @@ class _Outlived:
 
     def write(self, text: str) -> int:
         with self._dropped():
-            self._stream.write(text)
+            self._stream.write(with_visible_directions(text))
         return len(text)
 
     def flush(self) -> None:

@@ -12,13 +12,14 @@ Then add it to ``docs/reading.rst``.
 """
 
 import csv
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numpyro_rankings.families.base import columns_with_interval, in_item_order
 from numpyro_rankings.posterior import holds
-from numpyro_rankings.words import order_in_words
+from numpyro_rankings.words import for_spreadsheets, order_in_words
 
 if TYPE_CHECKING:
     from numpyro_rankings.posterior import Bloc, BlocLevel, Profile, RankingProfile
@@ -92,8 +93,7 @@ def write_blocs(
 def _write(path: Path, header: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
     with path.open("w", newline="", encoding="utf-8") as stream:
         table = csv.writer(stream)
-        table.writerow(header)
-        table.writerows(rows)
+        table.writerows(map(for_spreadsheets, row) for row in itertools.chain([header], rows))
 
 
 # ---------------------------------------------------------------------------------------------

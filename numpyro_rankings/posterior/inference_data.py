@@ -292,7 +292,8 @@ def _check_asked(
         raise ValueError(f"points is an argument for kernels of partitions, not for {name}")
     if not is_of_rankings and rankings is not None:
         raise ValueError(
-            f"the draws of {name} are not of rankings: use to_inference_data(mcmc) without them"
+            f"the draws of {name} are labels alone, whatever was grouped, and need no rankings: "
+            "use to_inference_data(mcmc) without them"
         )
     if not is_of_rankings and log_likelihood is True:
         raise ValueError(f"there is no log likelihood for {name}: pass log_likelihood=False")

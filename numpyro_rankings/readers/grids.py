@@ -39,6 +39,7 @@ _WHOLE = re.compile(r"[+-]?\d{1,15}(?:[.,]0{0,2})?")
 _LINES_OF_HEAD, _LABELS_SHOWN = 20, 3
 _MOST_TITLES = 3  # lines above the names of the columns
 _NO_MARK = "\x1f"  # between columns where there is one only: no text has it
+_MOST_ROWS, _MOST_CELLS = 2**20, 2**25  # of a sheet; spreadsheets have no more rows
 _ROWS_AT_ONCE = 2**8  # more would not stay in the cache of the processor
 _IN_BRACKETS = r"[^\s,;()\[\]\"]+\[\d{1,3}\]"  # a name and its rank, as "C04[1]"
 _LIST = re.compile(r"c?[\[({][^\[\](){}]*[\])}]")  # a list in brackets, without quotes
@@ -412,6 +413,21 @@ def _has_blanks_between_columns(text: TextFile, first: int, has_header: bool) ->
     return is_column and not has_lists
 
 
+def _rows_of_sheet(name: str, sheet: Any) -> Iterator[Sequence[Any]]:
+    """Yield the rows of a sheet, not more than memory has room for: a small file can have many."""
+    sheet.reset_dimensions()  # which a file may state wrong: rows beyond them would be lost
+    width = 0
+    for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
+        width = max(width, len(row))  # to which all rows are filled up
+        if number > _MOST_ROWS or number * width > _MOST_CELLS:
+            limit = f"{_MOST_ROWS:,} rows" if number > _MOST_ROWS else f"{_MOST_CELLS:,} cells"
+            raise RankingsError(
+                f"{name}: the sheet {sheet.title!r} has more than {limit}, the most that are read "
+                "of a spreadsheet; if they are meant, save it as .csv"
+            )
+        yield row
+
+
 def _read_excel(name: str, names: Sequence[str], has_header: bool = True) -> Grid:
     import openpyxl
 
@@ -420,10 +436,10 @@ def _read_excel(name: str, names: Sequence[str], has_header: bool = True) -> Gri
         book = openpyxl.load_workbook(name, read_only=True, data_only=has_values)
         try:
             first, *others = book.worksheets
-            rows = [[_text(cell) for cell in row] for row in first.iter_rows(values_only=True)]
+            rows = [[_text(cell) for cell in row] for row in _rows_of_sheet(name, first)]
             width = max(map(len, rows), default=0)  # some programs do not save empty cells
             tables.append([row + [""] * (width - len(row)) for row in rows])
-            rows_of_others = (row for sheet in others for row in sheet.iter_rows(values_only=True))
+            rows_of_others = (row for sheet in others for row in _rows_of_sheet(name, sheet))
             if not has_values and any(cell is not None for row in rows_of_others for cell in row):
                 notes.append(f"only the first sheet is read, {first.title!r}")
         finally:

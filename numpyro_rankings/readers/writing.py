@@ -20,7 +20,9 @@ def write_survey(survey: Survey | Rankings, path: str | os.PathLike, layout: str
     """Write a table that :func:`~numpyro_rankings.read_survey` reads.
 
     The columns of judges and what is known about them come first. A layout of orders or a long one
-    does not name the items that nobody lists: give ``items`` when it is read.
+    does not name the items that nobody lists: give ``items`` when it is read. Names are written as
+    they are, since they are read again: spreadsheets may take those of a text file that begin with
+    ``=``, ``+``, ``-`` or ``@`` for formulas.
 
     :param survey: the survey, or rankings, whose judges are then numbered from 1.
     :param path: the file to write: ``.csv``, ``.tsv``, ``.xlsx`` or ``.parquet``.

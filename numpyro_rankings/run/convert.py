@@ -73,6 +73,11 @@ def in_numpy_types(x: np.ndarray) -> np.ndarray:
     return x.astype(np.float32 if is_real(x) else np.int32)
 
 
+def is_quoted(name: str) -> bool:
+    """Whether it is a name that :func:`as_groups` gives, which is that of a file in one folder."""
+    return _quote(unquote(name)) == name
+
+
 def is_real(x: Any) -> bool:
     """Whether an array is of floating-point numbers, those of JAX's further types included."""
     return jnp.issubdtype(x.dtype, jnp.floating)

@@ -5,6 +5,10 @@ import errno
 from collections.abc import Iterator
 from pathlib import Path
 
+NEEDS_ASSERTS = (
+    "python -O takes assertions away, on which Zarr relies, which writes the store of a run: start "
+    "Python without -O and PYTHONOPTIMIZE"
+)
 _ERRORS_OF_WRITING = (errno.EROFS, errno.ENOSPC, errno.EDQUOT)
 
 

@@ -3,15 +3,19 @@
 import contextlib
 import json
 import os
+import re
 import shutil
+from itertools import chain
 from pathlib import Path
 
 from numpyro_rankings.run.convert import SITES, STATS
 from numpyro_rankings.run.errors import StoreError
-from numpyro_rankings.run.metadata import FORMAT, ROOT, STATES
+from numpyro_rankings.run.metadata import FORMAT, ROOT, STATES, replace_file
 
 _GROUPS = SITES, STATS, STATES
 _REPLACED = ".replaced"  # folder in that of a store
+# Names that Zarr and this package give to what they have not yet written whole.
+_UNFINISHED = re.compile(r"(zarr|\d+)\.[0-9a-f]{32}\.partial|(zarr(\.json)?|path\.nc)\.partial")
 
 
 def folder_of(path: str | os.PathLike) -> Path:
@@ -22,7 +26,10 @@ def folder_of(path: str | os.PathLike) -> Path:
         raise StoreError(f"the store of a run is a folder, got {path!r}") from None
     if "://" in text:
         raise StoreError(f"{text} is not a folder of this machine, which the store of a run is")
-    return Path(os.path.abspath(text))
+    folder = Path(os.path.abspath(text))
+    if os.path.islink(folder) and not os.path.exists(folder):
+        raise StoreError(f"{folder} is a link that leads nowhere, so not the store of a run")
+    return folder
 
 
 def check_is_folder(path: Path) -> None:
@@ -31,10 +38,35 @@ def check_is_folder(path: Path) -> None:
         raise StoreError(f"{path} is not a folder, so not the store of a run")
 
 
+def refuse_links(path: Path) -> None:
+    """Refuse a store with links in it: they may lead out of its folder."""
+    parts = [path / name for name in (ROOT, *_GROUPS, _REPLACED)]
+    inside = (
+        Path(folder, name)
+        for part in parts
+        for folder, folders, files in os.walk(part)
+        for name in (*folders, *files)
+    )
+    for x in chain(parts, inside):
+        if x.is_symlink():
+            raise StoreError(
+                f"{path} has a link, {x.relative_to(path)}, and the store of a run has none: copy "
+                "what it leads to in its place if you trust it"
+            )
+
+
+def drop_unfinished(path: Path) -> None:
+    """Remove the files of a store that a process left which was killed as it wrote them."""
+    for place in (path.glob("*.partial"), *((path / x).rglob("*.partial") for x in _GROUPS)):
+        for file in place:
+            if _UNFINISHED.fullmatch(file.name):
+                _remove(file)
+
+
 def has_sweeps(path: Path) -> bool:
     """Whether a sweep was stored in a folder."""
     if not (path / ROOT).is_file():
-        if any(not file.name.endswith(".partial") for file in path.iterdir()):
+        if not all(_UNFINISHED.fullmatch(file.name) for file in path.iterdir()):
             raise StoreError(f"{path} is not the store of a run: it has no {ROOT}")
         return False
     try:
@@ -83,13 +115,14 @@ def set_aside(path: Path) -> None:
 
 def recover(path: Path) -> None:
     """Put a store back that was set aside, or remove it if the run that replaces it has a sweep."""
+    refuse_links(path)
     aside = path / _REPLACED
     if current_of(path) == path:
         if not (aside / ROOT).exists() or _is_readable(path):
             drop_replaced(path)
         return
-    for rest in (path / ROOT, *path.glob("*.partial")):
-        _remove(rest)
+    _remove(path / ROOT)
+    drop_unfinished(path)
     for name in (*_GROUPS, ROOT):
         if (aside / name).exists():
             _remove(path / name)
@@ -129,11 +162,11 @@ def clear(path: Path) -> None:
     root = path / ROOT
     if root.is_file():
         nothing = {"zarr_format": 3, "node_type": "group"}
-        partial = path / "zarr.partial"
-        partial.write_text(json.dumps({**nothing, "attributes": {"format": FORMAT, "run": {}}}))
-        partial.replace(root)
-    for rest in (*(path / name for name in _GROUPS), *path.glob("*.partial")):
-        _remove(rest)
+        empty = {**nothing, "attributes": {"format": FORMAT, "run": {}}}
+        replace_file(root, json.dumps(empty).encode())
+    for name in _GROUPS:
+        _remove(path / name)
+    drop_unfinished(path)
     root.unlink(missing_ok=True)
 
 
@@ -144,7 +177,8 @@ def discard(path: str | os.PathLike) -> None:
     to the folder that the user has made stays. Errors are ignored.
     """
     path = folder_of(path)
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, StoreError):
+        refuse_links(path)
         if current_of(path) != path:
             recover(path)
             return

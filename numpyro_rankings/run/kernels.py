@@ -98,7 +98,12 @@ class KernelTraits:
             raise ValueError(f"num_chains must be even with {self.name}, got {num_chains}")
 
     def check_has_start(self, init_params: Any) -> None:
-        """Refuse a kernel with ``potential_fn=`` without starting values, in NumPyro's words."""
+        """Refuse a kernel with ``potential_fn=`` without starting values, in NumPyro's words.
+
+        Kernels of others may start by themselves.
+        """
+        if package_of(type(self.kernel)) != "numpyro":
+            return
         if init_params is None and not all(has_sites for _, has_sites in models_of(self.kernel)):
             raise ValueError("Valid value of `init_params` must be provided with `potential_fn`.")
 

@@ -15,6 +15,7 @@ from numpyro.infer.gibbs import latent_sample_sites, prototype_trace
 from numpyro.util import nested_attrgetter
 
 from numpyro_rankings._system import clock
+from numpyro_rankings._system.memory import USABLE, TooLittleMemoryError, device_memory
 from numpyro_rankings.infer.base import telling_of_state
 from numpyro_rankings.run.convert import Groups, as_groups, by_name, is_key, is_real
 from numpyro_rankings.run.kernels import KernelTraits, energies_of
@@ -26,6 +27,8 @@ _BUFFER_BYTES = 2**26  # the draws of one chunk take at most this
 _MOST_DRAWS = 2**16  # one chunk has at most so many
 _FIRST_DRAWS = 16  # at most at first, then as many as there are already
 _SECONDS = 2.0  # a chunk aims at this length
+_MANY_CHAINS = 10_000  # more of them are tried for their memory before they start
+_COPIES, _LEAST_BYTES = 3, 16  # of the state of a chain: before and after a sweep, and a draw of it
 _LEAST_SECONDS = 1e-9  # a draw counts as this where the clock shows nothing
 _ARRAYS = jax.Array | np.ndarray | np.generic | jax.ShapeDtypeStruct
 
@@ -120,6 +123,7 @@ class SweepLoop:
 
         The program of the sweeps may be compiled meanwhile, of a kernel that tells of its state.
         """
+        self._check_memory(init_params)
         keys = self._settings.starting_keys()
         copies = self._settings.num_chains // len(keys)
 
@@ -134,11 +138,29 @@ class SweepLoop:
         # a kernel of another package may have kernels of this one as parts, which tell of theirs
         compiles = compiles and self.traits.is_own
         with telling_of_state(compile_ahead) if compiles else nullcontext():
-            params = self.placement.round_start(init_params)
-            state = repeat(
-                (self._start if self.traits.takes_chains else jax.vmap(self._start))(keys, params)
-            )
+            state = repeat(self._start_all(keys, self.placement.round_start(init_params)))
             return self.placement.to_host(state)
+
+    def _check_memory(self, init_params: Any) -> None:
+        """Refuse more chains than there is memory for, with which XLA would abort the process."""
+        num_chains = self._settings.num_chains
+        if num_chains <= _MANY_CHAINS:
+            return
+        size = _LEAST_BYTES
+        if not self.traits.is_ensemble:  # which would learn another number of chains
+            keys = self._settings._replace(num_chains=2, superchains=None).starting_keys()
+            state = self._start_all(keys, jax.tree.map(lambda x: x[:2], init_params))
+            size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(state)) // 2
+        needed, free = _COPIES * size * num_chains, device_memory()
+        if free is not None and needed > USABLE * free:
+            raise TooLittleMemoryError(
+                f"{num_chains:,} chains need about {needed / 1e9:,.1f} GB of memory, but only "
+                f"{free / 1e9:,.1f} GB is free: lower num_chains"
+            )
+
+    def _start_all(self, keys: Array, params: Any) -> Any:
+        start = self._start if self.traits.takes_chains else jax.vmap(self._start)
+        return start(keys, params)
 
     def _start(self, key: Array, params: Any) -> Any:
         args, kwargs = self._arguments(self._arrays)

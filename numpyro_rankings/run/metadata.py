@@ -1,17 +1,19 @@
 """The metadata of a store: those of all groups and arrays, which the file of its root has too."""
 
 import json
+import re
 import zlib
 from pathlib import Path
 from typing import Any
 
-from numpyro_rankings.run.convert import SITES, STATS
+from numpyro_rankings.run.convert import SITES, STATS, is_quoted
 from numpyro_rankings.run.errors import DamagedRootError, StoreError
 
 ROOT = "zarr.json"
 STATES = "states"
 FORMAT = 2
 _CHECKSUM = "checksum"
+_NODE = re.compile(rf"({SITES}|{STATS}|{STATES}/[01])(/(?P<name>[^/]+))?")
 
 
 def read_root(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
@@ -28,7 +30,35 @@ def read_root(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
         raise DamagedRootError(
             f"{path}: {ROOT} is damaged: its checksum is not that of its content"
         )
+    for where in committed:  # they become paths
+        if not _is_name(where):
+            raise StoreError(f"{path} is not the store of a run: {ROOT} names {where!r}")
     return attributes, committed
+
+
+def identity_of(path: Path) -> list[Any] | None:
+    """Return what tells the run of a store from others, None if it cannot be read."""
+    try:
+        run = json.loads((path / ROOT).read_bytes())["attributes"]["run"]
+        return [run.get("id"), run.get("settings")]  # older stores have no id
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return None
+
+
+def check_identity(path: Path, identity: list[Any] | None) -> None:
+    """Refuse to read on in a folder that does not have this run any more."""
+    if identity_of(path) != identity:
+        raise StoreError(
+            f"{path} no longer has the run that was opened: it was replaced, moved or damaged since"
+        )
+
+
+def _is_name(where: str) -> bool:
+    """Whether it is the name of a group or an array of a store, with nothing outside its folder."""
+    if where == STATES:
+        return True
+    match = _NODE.fullmatch(where)
+    return match is not None and (match["name"] is None or is_quoted(match["name"]))
 
 
 def with_checksum(root: dict[str, Any]) -> dict[str, Any]:
@@ -83,9 +113,15 @@ def mend(path: Path, committed: dict[str, dict[str, Any]]) -> None:
             is_whole = False
         if not is_whole:
             file.parent.mkdir(parents=True, exist_ok=True)
-            partial = file.with_suffix(".partial")
-            partial.write_text(json.dumps(node))
-            partial.replace(file)
+            replace_file(file, json.dumps(node).encode())
+
+
+def replace_file(file: Path, content: bytes) -> None:
+    """Write a file at once, so that a process that is killed leaves the old one."""
+    partial = file.with_name(f"{file.name}.partial")
+    partial.unlink(missing_ok=True)  # it may be a link, which would be followed
+    partial.write_bytes(content)
+    partial.replace(file)
 
 
 def counts_of(counts: dict[str, Any]) -> dict[str, Any]:

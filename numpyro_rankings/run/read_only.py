@@ -9,11 +9,13 @@ import numpy as np
 
 from numpyro_rankings.run.convert import SITES, STATS
 from numpyro_rankings.run.errors import DamagedRootError, StoreError, errors_of
-from numpyro_rankings.run.folder import check_is_folder, current_of
+from numpyro_rankings.run.folder import check_is_folder, current_of, refuse_links
 from numpyro_rankings.run.metadata import (
     ROOT,
     STATES,
+    check_identity,
     counts_of,
+    identity_of,
     newest_of,
     nodes_of,
     read_root,
@@ -36,11 +38,12 @@ class ReadOnlyStore:
 
     def __init__(self, path: Path) -> None:
         check_is_folder(path)
+        refuse_links(path)
         with errors_of(path, ROOT):
             path = current_of(path)
         self.path, self.damage = path, list[str]()
         self.about: dict[str, Any] = {}
-        self._content = b""
+        self._content, self._identity = b"", identity_of(path)
         try:
             self._content = (path / ROOT).read_bytes()
             attributes, self._nodes = read_root(path)
@@ -72,6 +75,7 @@ class ReadOnlyStore:
         """Return some draws of an array, and for each whether it is whole; others are 0."""
         array = self._array(where)
         if array is None:
+            check_identity(self.path, self._identity)
             return np.zeros((0, len(draws))), np.zeros(len(draws), bool)
         values = np.zeros((array.shape[0], len(draws), *array.shape[2:]), array.dtype)
         is_whole = np.ones(len(draws), bool)
@@ -80,14 +84,17 @@ class ReadOnlyStore:
                 is_whole[here] = False
             else:
                 values[:, here] = content
+        check_identity(self.path, self._identity)  # afterwards, since it may be replaced meanwhile
         return values, is_whole
 
     def is_whole(self, where: str, draws: range) -> bool:
         """Whether all of these draws of an array can be read."""
         array = self._array(where)
-        return array is not None and all(
+        is_whole = array is not None and all(
             content is not None for _, content in self._parts(where, array, draws)
         )
+        check_identity(self.path, self._identity)
+        return is_whole
 
     def find_damage(self) -> list[str]:
         """Read everything, and return what is damaged, in words."""
@@ -111,6 +118,7 @@ class ReadOnlyStore:
         )
         if not is_whole and not self._has_moved_on():
             damage.append(f"{STATES}/{self._turn} is damaged: the run cannot be resumed")
+        check_identity(self.path, self._identity)
         return damage
 
     def _salvage(self) -> dict[str, dict[str, Any]]:

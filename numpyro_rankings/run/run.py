@@ -3,10 +3,11 @@
 import math
 import os
 import threading
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import jax
 import numpy as np
@@ -326,6 +327,14 @@ class Run(Results):
         if self._is_check_due():
             self.check()
 
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        """Refuse to be copied or pickled: of two, each would make the same draws."""
+        raise TypeError(
+            "a Run cannot be copied or pickled: copy or pickle its draws, get_samples() or "
+            "to_inference_data(), or give it a store, which open_run reads and Run.resume goes on "
+            "with"
+        )
+
     def close(self) -> None:
         """Give the store back, so that another process can resume the run.
 
@@ -455,7 +464,8 @@ class Run(Results):
             has_sites = True  # it has no such field, which is told below
         if not has_sites:
             raise ValueError(self._loop.lacks_site() or "the kernel has no site to sample")
-        self._loop.empty_groups(self._state)
+        for arrays in self._loop.empty_groups(self._state).values():
+            _check_axes(arrays)
         self._monitor.watch(self._loop.named_sites(self._state))
         self._loop.check_start(self._state, init_params)
 
@@ -480,6 +490,7 @@ class Run(Results):
         names = list(sites) if isinstance(sites, dict) else []
         diagnosed = self._monitor.facts.as_json(names)
         about = {**about, "settings": self._settings._asdict(), "diagnosed": diagnosed}
+        about["id"] = uuid.uuid4().hex  # what reads the store sees by it whether it is replaced
         store = Store.create(folder, about, overwrite)
         try:
             state = as_arrays(self._loop.placement.to_host(self._state))
@@ -650,6 +661,16 @@ class Run(Results):
         if self._monitor.still(self._share_left_out()) or self._num_kept * num_chains < ess:
             return False
         return check.suffices(rhat, ess, num_chains)
+
+
+def _check_axes(arrays: dict[str, np.ndarray]) -> None:
+    """Refuse sites with the names of axes, whose draws xarray would take for these and drop."""
+    axes = {f"{name}_dim_{k}" for name, x in arrays.items() for k in range(x.ndim - 2)}
+    if taken := sorted(({"chain", "draw"} | axes) & arrays.keys()):
+        raise ValueError(
+            f"the name {taken[0]!r} is that of an axis of the draws in ArviZ and xarray: give the "
+            "site another one"
+        )
 
 
 def _shapes(arrays: dict[str, np.ndarray]) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """The settings of a run, and how they are read from a store."""
 
+import math
 import numbers
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,6 +13,8 @@ from jax import Array
 
 from numpyro_rankings.run.convert import is_key
 from numpyro_rankings.run.errors import StoreError
+
+_MOST_SWEEPS = 2**31 - 1  # that a program counts
 
 
 class Settings(NamedTuple):
@@ -58,7 +61,7 @@ class Settings(NamedTuple):
             num_chains=num_chains,
             superchains=_check_superchains(self.superchains, num_chains),
             num_warmup=at_least("num_warmup", self.num_warmup, 0),
-            thinning=at_least("thinning", self.thinning, 1),
+            thinning=at_least("thinning", self.thinning, 1, _MOST_SWEEPS),
         )
 
     @property
@@ -156,8 +159,10 @@ def check_number(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a number, got {value!r}")
 
 
-def at_least(name: str, value: Any, least: int) -> int:
+def at_least(name: str, value: Any, least: int, most: float = math.inf) -> int:
     """Return a whole number, or raise ValueError."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
+    if value > most:
+        raise ValueError(f"{name} must be at most {most:,}, got {value!r}")
     return int(value)

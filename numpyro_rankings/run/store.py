@@ -25,12 +25,13 @@ from urllib.parse import unquote
 import numpy as np
 
 from numpyro_rankings.run.convert import SITES, STATS, Groups
-from numpyro_rankings.run.errors import StoreError, errors_of
+from numpyro_rankings.run.errors import NEEDS_ASSERTS, StoreError, errors_of
 from numpyro_rankings.run.folder import (
     check_is_folder,
     clear,
     discard,
     drop_replaced,
+    drop_unfinished,
     folder_of,
     has_sweeps,
     recover,
@@ -42,8 +43,10 @@ from numpyro_rankings.run.metadata import (
     FORMAT,
     ROOT,
     STATES,
+    check_identity,
     consolidated,
     counts_of,
+    identity_of,
     mend,
     newest_of,
     nodes_of,
@@ -69,7 +72,7 @@ class Store:
         self, path: Path, root: "zarr.Group", attributes: dict[str, Any], lock: Lock
     ) -> None:
         self.path, self._root, self._attributes, self._lock = path, root, attributes, lock
-        self.num_draws, self._turn = 0, 0
+        self.num_draws, self._turn, self._identity = 0, 0, identity_of(path)
         self._is_closed = self._is_discarded = self._replaces = False
 
     @classmethod
@@ -105,6 +108,8 @@ class Store:
     @staticmethod
     def check_new(path: str | os.PathLike, overwrite: bool = False) -> None:
         """Refuse a path at which :meth:`create` would fail."""
+        if not __debug__:
+            raise StoreError(NEEDS_ASSERTS)
         path = folder_of(path)
         with errors_of(path):
             if path.exists():
@@ -134,6 +139,8 @@ class Store:
         """Open a store to go on with it."""
         import zarr
 
+        if not __debug__:
+            raise StoreError(NEEDS_ASSERTS)
         path = folder_of(path)
         check_is_folder(path)
         with errors_of(path, ROOT):
@@ -215,6 +222,7 @@ class Store:
         """Return draws ``start:stop:step`` of all arrays of a group, by name."""
         stop = self.num_draws if stop is None else stop
         self._check_place()
+        check_identity(self.path, self._identity)  # a closed run may be replaced
         with errors_of(self.path, group):
             names = sorted(name for name, _ in self._group(group).arrays())
         part = (slice(None), slice(start, stop, step))
@@ -308,8 +316,7 @@ class Store:
         """Find the newest state that is complete, and forget what came after it."""
         self._turn, counts = newest_of(committed)
         self.num_draws = counts["num_draws"]
-        for rest in self.path.rglob("*.partial"):  # a write was interrupted
-            rest.unlink()
+        drop_unfinished(self.path)
         for where, array in committed.items():
             if array["node_type"] == "array" and not where.startswith(STATES):
                 with errors_of(self.path, where):

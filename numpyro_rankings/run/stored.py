@@ -78,6 +78,9 @@ class StoredRun(Results):
     ) -> None:
         self._burn_in = check_burn_in(burn_in)
         self._draws = ReadOnlyStore(folder_of(store))
+        if damage := self._draws.damage:
+            text = f"{self._draws.path}: {'; '.join(damage)}"
+            warnings.warn(text, UserWarning, stacklevel=3)
         self._sites, self._stats = self._draws.arrays_of(SITES), self._draws.arrays_of(STATS)
         about = self._draws.about
         superchains = None

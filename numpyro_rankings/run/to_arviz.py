@@ -32,7 +32,10 @@ def from_numpyro(mcmc: MCMC, **options: Any) -> Any:
             stacklevel=3,
         )
     mcmc._states[kernel.sample_field] = {without_slash(name): x for name, x in sites.items()}
-    if getattr(kernel, "model", None) is not None:  # ArviZ asks it for what is observed
+    if not hasattr(kernel, "model"):  # a kernel need not have one, which ArviZ does not know
+        mcmc.sampler = kernel = copy.copy(kernel)
+        kernel.model = None
+    if kernel.model is not None:  # ArviZ asks it for what is observed
         mcmc.sampler = kernel = copy.copy(kernel)
         kernel._model = _WithoutSlashes(kernel.model)
     return az.from_numpyro(mcmc, **options)
@@ -50,4 +53,7 @@ class _WithoutSlashes(Messenger):
         if msg.get("name"):
             msg["name"] = without_slash(msg["name"])
         frames = msg.get("cond_indep_stack", ())
-        msg["cond_indep_stack"] = [x._replace(name=without_slash(x.name)) for x in frames]
+        msg["cond_indep_stack"] = [
+            x._replace(name=without_slash(x.name) + "_" * (x.name in ("chain", "draw")))
+            for x in frames
+        ]

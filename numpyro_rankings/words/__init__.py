@@ -207,10 +207,35 @@ def shorten(name: str, length: int = 24) -> str:
     return name if len(name) <= length else name[: length - 1] + "…"
 
 
-# Characters that turn the direction of the text after them, to the end of its line.
-_DIRECTIONS = {code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+def for_spreadsheets(cell: object) -> object:
+    """Return a cell of a csv file that no spreadsheet takes for a formula.
+
+    A text that begins like one, and is no number, has an apostrophe before it.
+    """
+    if not isinstance(cell, str) or not cell.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell
+
+
+# Characters that turn the direction of the text after them, and those that command a terminal.
+_BREAKS = "\t\n\r"
+_HIDDEN = (*range(0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_VISIBLE = {code: f"\\u{code:04x}" for code in _HIDDEN}
+_VISIBLE_BUT_BREAKS = {code: x for code, x in _VISIBLE.items() if chr(code) not in _BREAKS}
 
 
 def with_visible_directions(text: str) -> str:
-    """Return a text in which such characters are seen, and do not turn what follows a name."""
-    return text.translate(_DIRECTIONS)
+    """Return a text in which such characters are seen, and do not turn what follows a name.
+
+    Tabs and ends of lines stay.
+    """
+    return text.translate(_VISIBLE_BUT_BREAKS)
+
+
+def in_one_line(text: str) -> str:
+    """Return a text in which these are seen too, such as a name, which could end a line."""
+    return text.translate(_VISIBLE)

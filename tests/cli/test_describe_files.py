@@ -2,6 +2,7 @@
 
 import os
 
+import pandas as pd
 import pytest
 
 from numpyro_rankings.cli import main
@@ -352,3 +353,16 @@ def test_the_option_of_a_question_answers_it(
     assert main(["describe", "t.csv", *options.split()]) == 2
     assert question in capsys.readouterr().err
     assert described(capsys, "t.csv", *options.split(), *answer.split())[0].startswith(first)
+
+
+def test_names_do_not_command_the_terminal(folder, capsys):
+    """Nor do they begin a line of their own, where the file can have one in a name."""
+    names = ["Ann\x1b[31m", "Bob\x9b2J", "Cid\nnote: all is good"]
+    file = folder / "a\x1b[1m.parquet"
+    pd.DataFrame([[1, 2, 3], [2, 1, 3], [3, 1, 2]], columns=names).to_parquet(file)
+    (folder / "b.toi").write_text(TOI.replace(": B", f": {names[0]}"))
+    for arguments in ([file, "--layout", "ranks"], [f"{file}x"], [folder / "b.toi"]):
+        main(["describe", *map(str, arguments)])
+        shown = "".join(capsys.readouterr())
+        assert "\\u001b[" in shown and not {"\x1b", "\x9b"} & {*shown}
+        assert "\nnote: all" not in shown

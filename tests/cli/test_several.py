@@ -347,6 +347,21 @@ def test_what_is_resumed_has_the_same_model(folder, capsys):
     assert set(endings()) == {"a.soi", "c.soi"}
 
 
+@pytest.mark.parametrize("name", ["../victim", "{here}/victim", "..", ".", "", "a/b"])
+def test_folders_of_earlier_fits_are_in_the_output_folder(folder, capsys, name):
+    """Their names are read from a file that somebody else may have written."""
+    assert run_fit("a.soi", "b.soi", *MODEL, *FIXED, "--out", "out") == 0
+    state = Path("out/fits.json")
+    stored = json.loads(state.read_text())
+    stored["files"][1] |= {"folder": name.format(here=folder), "ended": "waiting"}
+    state.write_text(json.dumps(stored))
+    before = sorted(folder.rglob("*"))
+    capsys.readouterr()
+    assert run_fit("a.soi", "b.soi", *MODEL, *FIXED, "--resume", "out") == 2
+    assert "out/fits.json is damaged" in capsys.readouterr().err
+    assert sorted(folder.rglob("*")) == before
+
+
 def test_programs_are_shared_and_memory_is_given_back(folder, monkeypatch, each_its_program):
     """Of 40, 40, 39 and 60 rankings; the kernel has one program of the sweep at a time."""
     for name, first in (("d", 13), ("e", 34)):

@@ -621,7 +621,7 @@ def test_what_partitions_do_not_have_is_refused(partitioned, fitted, rankings):
     name = type(partitioned.sampler).__name__
     with pytest.raises(ValueError, match=f"no log likelihood for {name}"):
         to_inference_data(partitioned, log_likelihood=True)
-    with pytest.raises(ValueError, match=f"the draws of {name} are not of rankings"):
+    with pytest.raises(ValueError, match=f"the draws of {name} are labels alone"):
         to_inference_data(partitioned, rankings)
     with pytest.raises(ValueError, match="of 6 points, but points has 2 names"):
         to_inference_data(partitioned, points=["a", "b"])

@@ -1,5 +1,7 @@
 """Tables as people have them: layouts, judges, separators, and what is refused."""
 
+import zipfile
+
 import numpy as np
 import openpyxl
 import pandas as pd
@@ -7,7 +9,7 @@ import pytest
 from helpers.readers import by_name, in_order, joined, refusal, write
 
 from numpyro_rankings import Rankings, RankingsError
-from numpyro_rankings.readers import Survey, read_rankings, read_survey, write_survey
+from numpyro_rankings.readers import Survey, grids, read_rankings, read_survey, write_survey
 from numpyro_rankings.readers.grids import looks_like_table
 from numpyro_rankings.readers.surveys import survey_of
 
@@ -579,3 +581,36 @@ def test_fields_of_a_survey():
 def test_texts_that_look_like_tables(tmp_path, text, expected):
     assert looks_like_table(write(tmp_path, text, "a.txt")) == expected
     assert looks_like_table(tmp_path / "none.txt")
+
+
+@pytest.mark.parametrize("sheet", ["ballots", "notes"])
+@pytest.mark.parametrize(("limit", "words"), [("_MOST_ROWS", "5 rows"), ("_MOST_CELLS", "5 cells")])
+def test_a_spreadsheet_that_unpacks_to_more_than_is_read(
+    sheet, limit, words, tmp_path, monkeypatch
+):
+    """It is refused at once, not when all of it is in memory."""
+    book, path, read = openpyxl.Workbook(), tmp_path / "x.xlsx", []
+    book.active.title = "ballots"
+    book.active.append(["Ann", "Bob"])
+    book.active.append([1, 2])
+    (book["ballots"] if sheet == "ballots" else book.create_sheet(sheet))["A900"].value = 7
+    book.save(path)
+    text = grids._text
+    monkeypatch.setattr(grids, "_text", lambda cell: read.append(cell) or text(cell))
+    monkeypatch.setattr(grids, limit, 5)
+    message = f"x.xlsx: the sheet '{sheet}' has more than {words}, .* save it as .csv"
+    with pytest.raises(RankingsError, match=message):
+        read_survey(path, "ranks")
+    assert len(read) < 20
+
+
+def test_a_spreadsheet_that_states_too_few_rows(tmp_path):
+    """Some programs do not count what they add."""
+    book, path = openpyxl.Workbook(), tmp_path / "x.xlsx"
+    for row in (["Ann", "Bob"], [1, 2], [2, 1], [2, 1]):
+        book.active.append(row)
+    book.save(tmp_path / "right.xlsx")
+    with zipfile.ZipFile(tmp_path / "right.xlsx") as right, zipfile.ZipFile(path, "w") as wrong:
+        for name in right.namelist():
+            wrong.writestr(name, right.read(name).replace(b'ref="A1:B4"', b'ref="A1:B2"'))
+    assert read_survey(path, "ranks").rankings.num_rankings == 3

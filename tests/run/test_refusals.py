@@ -216,6 +216,52 @@ def test_names_that_files_and_xarray_do_not_take(tmp_path):
     Run.resume(path, short_steps(scoped)).close()
 
 
+@pytest.mark.parametrize("is_sampled", [True, False])
+@pytest.mark.parametrize("name", ["chain", "draw", "x_dim_0"])
+def test_names_of_axes(name, is_sampled, tmp_path):
+    """Xarray takes them for these, and the draws are gone."""
+
+    def model():
+        x = numpyro.sample("x", dist.Normal().expand([3]).to_event(1))
+        numpyro.sample(name, dist.Normal()) if is_sampled else numpyro.deterministic(name, x)
+
+    with pytest.raises(ValueError, match=f"the name '{name}' is that of an axis"):
+        Run(short_steps(model), key=random.key(0), num_warmup=2, store=tmp_path / "a.run")
+    assert not any(tmp_path.iterdir())
+
+
+def test_plates_with_the_names_of_axes():
+    def model():
+        with numpyro.plate("draw", 3), numpyro.plate("chain", 2):
+            numpyro.sample("x", dist.Normal())
+
+    run = Run(short_steps(model), key=random.key(0), num_warmup=2)
+    run.extend(8)
+    x = run.to_inference_data()["posterior"]["x"]
+    assert x.dims == ("chain", "draw", "chain_", "draw_")
+    np.testing.assert_array_equal(x, run.get_samples(group_by_chain=True)["x"])
+
+
+@pytest.mark.parametrize("name", ["toy", "superchains", "ensemble"])
+def test_more_chains_than_there_is_memory_for(name, tmp_path):
+    """XLA would abort the process."""
+    options = {"num_chains": 10**12, "store": tmp_path / "a.run"}
+    with pytest.raises(ValueError, match=r"1,000,000,000,000 chains need about .* GB of memory"):
+        if name == "ensemble":
+            Run(AIES(scoped), key=random.key(0), **options)
+        else:
+            toy_run(superchains=4 if name == "superchains" else None, **options)
+    assert not any(tmp_path.iterdir())
+
+
+def test_many_chains_and_a_thinning_that_no_program_counts():
+    run = toy_run(num_chains=12_000)
+    run.extend(1)
+    assert run.get_samples(group_by_chain=True)["mu"].shape == (12_000, 1)
+    with pytest.raises(ValueError, match=r"thinning must be at most 2,147,483,647, got 2147483648"):
+        toy_run(thinning=2**31)
+
+
 # ---------------------------------------------------------------------------------------------
 # Kernels made of a potential
 # ---------------------------------------------------------------------------------------------

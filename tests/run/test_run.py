@@ -10,6 +10,7 @@ import threading
 import tracemalloc
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +23,7 @@ from helpers.no_warnings import no_warnings
 from helpers.toy_kernel import DATA, Autoregressive, Wide, change_root, posterior, toy_run
 from jax import random
 from numpyro.infer import HMC, MCMC, NUTS, Gibbs
+from numpyro.infer.mcmc import MCMCKernel
 
 from numpyro_rankings import (
     Rankings,
@@ -724,3 +726,50 @@ def test_an_error_of_the_compiler_reaches_the_caller():
 
     with pytest.raises(RuntimeError, match="the compiler failed"):
         _Compiling(Broken()).result()
+
+
+class Walk(MCMCKernel):
+    """A kernel without a model, which starts by itself, as NumPyro's documentation has one."""
+
+    sample_field = "z"
+
+    def __init__(self, potential_fn):
+        self.potential_fn = potential_fn
+
+    def init(self, rng_key, num_warmup, init_params, model_args, model_kwargs):
+        return WalkState({"x": jnp.zeros(2)}, rng_key)
+
+    def sample(self, state, model_args, model_kwargs):
+        key, step, coin = random.split(state.rng_key, 3)
+        x = state.z["x"]
+        new = x + random.normal(step, x.shape)
+        accepts = random.uniform(coin) < jnp.exp(self.potential_fn(x) - self.potential_fn(new))
+        return WalkState({"x": jnp.where(accepts, new, x)}, key)
+
+
+class WalkState(NamedTuple):
+    z: dict
+    rng_key: jax.Array
+
+
+def _half_square(x):
+    return jnp.sum(x**2) / 2
+
+
+def test_a_kernel_without_a_model(tmp_path):
+    path, options = tmp_path / "a.run", {"key": random.key(0), "num_warmup": 0, "burn_in": 0.0}
+    whole = Run(Walk(_half_square), **options)
+    whole.extend(60)
+    run = Run(Walk(_half_square), store=path, **options)
+    run.extend(40)
+    expected = run.get_samples(group_by_chain=True)["x"]
+    assert expected.shape == (4, 40, 2)
+    for of in (run, open_run(path, burn_in=0.0)):
+        np.testing.assert_array_equal(of.to_inference_data()["posterior"]["x"], expected)
+    run.close()
+    run = Run.resume(path, Walk(_half_square), burn_in=0.0)
+    run.extend(20)
+    np.testing.assert_array_equal(run.get_samples()["x"], whole.get_samples()["x"])
+    run.close()
+    with pytest.raises(StoreError, match="another model or another kernel"):
+        Run.resume(path, Walk(lambda x: jnp.sum(x**2)))

@@ -92,7 +92,7 @@ def _fail_at(monkeypatch, number, error, late=0.0):
             time.sleep(late if count > number else 0.0)
             Path(path).parent.mkdir(parents=True, exist_ok=True)
             half = value.to_bytes()[: len(value) // 2]
-            Path(path).with_suffix(".0.partial").write_bytes(half)
+            Path(path).with_suffix(f".{0:032x}.partial").write_bytes(half)
             raise error
         return put(path, value, **options)
 
@@ -531,7 +531,7 @@ def test_only_the_parts_of_a_store_are_removed(store):
 @pytest.mark.parametrize("number", range(1, 7))
 def test_a_store_that_is_removed_in_part_can_be_overwritten(store, monkeypatch, number):
     """Killed before each of the steps, or in the last."""
-    (store / "old.partial").mkdir()
+    (store / f"0.{0:032x}.partial").mkdir()
     steps = 0
 
     def counted(function):

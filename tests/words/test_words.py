@@ -111,6 +111,20 @@ def test_characters_that_turn_a_line_round_are_seen():
     assert words.with_visible_directions("דן, Zoë") == "דן, Zoë"  # has a direction of its own
 
 
+def test_cells_that_are_no_formulas():
+    for text in ("=1+1", "+SUM(A1)", "-x", "@SUM(A1)", "\t=1", "\r=1", "=", "-2+3", "+49 30"):
+        assert words.for_spreadsheets(text) == f"'{text}"
+    for cell in ("-1", "+2.5", "-1e-3", "-inf", "a=b", "", "1-2", "'=1", -1, None, 2.5):
+        assert words.for_spreadsheets(cell) is cell
+
+
+def test_characters_that_command_a_terminal_are_seen():
+    name = "Ann\x1b]0;title\x07\x9b31m\x00\x7f\r\nnote:\tgood"
+    shown = r"Ann\u001b]0;title\u0007\u009b31m\u0000\u007f"
+    assert words.with_visible_directions(name) == f"{shown}\r\nnote:\tgood"
+    assert words.in_one_line(name) == shown + r"\u000d\u000anote:\u0009good"
+
+
 # ---------------------------------------------------------------------------------------------
 # The words of the code
 # ---------------------------------------------------------------------------------------------

@@ -64,11 +64,9 @@ def log_rows_by_bits(rows: RemainingItems, parameters: MallowsParameters, limits
 
     def one_stage(total: Array, stage: tuple[Array, Array, Array]) -> tuple[Array, None]:
         item, remaining, theta = stage
-        code = sum(
-            jax.lax.population_count(word[item] & left[:, None])
-            for word, left in zip(ahead, remaining, strict=True)
-        )
-        return total - theta * code.astype(jnp.int32).astype(total.dtype), None
+        words = zip(ahead, remaining, strict=True)
+        counts = [jax.lax.population_count(word[item] & left[:, None]) for word, left in words]
+        return total - theta * sum(counts, jnp.zeros((), jnp.int32)).astype(total.dtype), None
 
     stages = rows.items, rows.remaining, theta
     unroll = min(len(theta), _UNROLLED_STAGES)

@@ -74,7 +74,8 @@ class MallowsComponents(ComponentModel):
     def log_rows(self, parameters: MallowsParameters, rows: Rows) -> Array:
         if rows.tables is None:
             return super().log_rows(parameters, rows)
-        return log_rows_by_bits(rows.tables, parameters, rows.data.limits)
+        clusters: Any = rows.clusters
+        return log_rows_by_bits(rows.tables, parameters, clusters.data.limits)
 
     def num_parameters(self, rankings: Rankings) -> int:
         return 1 if self._settings.tied else num_stages(rankings)

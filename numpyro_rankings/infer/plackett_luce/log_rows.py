@@ -4,7 +4,7 @@ The values of all clusters lie side by side, so that looking up those of an item
 items is one read.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -49,8 +49,8 @@ def log_rows_by_choices(rows: ChoicesOfRows, log_weights: Array) -> Array:
     """
     log_weights = transposed(log_weights - jnp.max(log_weights, axis=1, keepdims=True))
     weights, tiny = jnp.exp(log_weights), jnp.finfo(log_weights.dtype).tiny
-    if rows.sets is None:
-        return _by_items(rows, log_weights, weights)
+    if rows.unlisted is not None:
+        return _by_items(rows, rows.unlisted, log_weights, weights)
     masses = jnp.dot(in_sets(len(weights), weights.dtype), weights, precision="highest")
     return _by_sets(rows, log_weights, jnp.log(jnp.maximum(masses, tiny)))
 
@@ -58,7 +58,7 @@ def log_rows_by_choices(rows: ChoicesOfRows, log_weights: Array) -> Array:
 def _by_sets(rows: ChoicesOfRows, log_weights: Array, log_masses: Array) -> Array:
     """Add up the stages; the log masses are of all sets of items, (2^n, C)."""
 
-    def stage(total: Array, x: tuple[Array, Array, Array]) -> tuple[Array, None]:
+    def stage(total: Array, x: Any) -> tuple[Array, None]:
         item, informative, number = x
         log_choice = log_weights[item] - log_masses[number]
         return total + jnp.where(informative[:, None], log_choice, 0.0), None
@@ -69,7 +69,7 @@ def _by_sets(rows: ChoicesOfRows, log_weights: Array, log_masses: Array) -> Arra
     return jax.lax.scan(stage, start, stages, unroll=unroll)[0]
 
 
-def _by_items(rows: ChoicesOfRows, log_weights: Array, weights: Array) -> Array:
+def _by_items(rows: ChoicesOfRows, unlisted: Array, log_weights: Array, weights: Array) -> Array:
     """Add up the stages from the last to the first, and the mass in play."""
     weights, tiny = jnp.pad(weights, ((0, 1), (0, 0))), jnp.finfo(weights.dtype).tiny
 
@@ -80,7 +80,7 @@ def _by_items(rows: ChoicesOfRows, log_weights: Array, weights: Array) -> Array:
         log_choice = log_weights[item] - jnp.log(jnp.maximum(mass, tiny))
         return (total + jnp.where(informative[:, None], log_choice, 0.0), mass), None
 
-    mass = jnp.dot(rows.unlisted, weights[:-1], precision="highest")
+    mass = jnp.dot(unlisted, weights[:-1], precision="highest")
     stages = rows.items, rows.informative
     unroll = min(len(rows.items), _UNROLLED_STAGES)
     carry = jnp.zeros_like(mass), mass

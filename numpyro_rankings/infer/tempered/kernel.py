@@ -19,7 +19,7 @@ from numpyro_rankings.infer.mixture.component_model import ComponentModel, Rows
 from numpyro_rankings.infer.mixture.labels import canonical_order, draw_labels
 from numpyro_rankings.infer.mixture.membership import label_dtype
 from numpyro_rankings.infer.mixture.steps import log_uniform
-from numpyro_rankings.infer.mixture.target import StepDraw
+from numpyro_rankings.infer.mixture.target import DrawnKind, StepDraw
 from numpyro_rankings.infer.plackett_luce.tempered import PlackettLuceComponents
 from numpyro_rankings.infer.ranking_kernel import RankingKernel
 from numpyro_rankings.infer.tempered.ladder import (
@@ -391,10 +391,10 @@ class TemperedMixture(RankingKernel):
         worth = sizes / self._num_components
         normals, family = self._components.draw_steps(key_family, shape[0], rows, worth)
         for_scale, for_odds, for_decision = random.uniform(key_uniforms, (3, *shape))
-        trades = random.normal(key_trades, (*shape, 1))
+        trades, no = random.normal(key_trades, (*shape, 1)), jnp.zeros(shape, bool)
         return StepDraw(
-            kind=None,  # each changes one component
-            takes_second=None,
+            kind=DrawnKind(no, no),  # each changes one component
+            takes_second=no,
             log_odds=jnp.log(for_odds / (1.0 - for_odds)),
             log_uniform=jnp.log(for_decision),
             scale=_scale(for_scale, worth),
