@@ -156,12 +156,8 @@ def read_grid(
     """
     is_frame = hasattr(source, "columns") and hasattr(source, "iloc")
     suffix = "" if is_frame else Path(source).suffix.lower()
-    if not has_header and suffix not in (*TEXT_SUFFIXES, *EXCEL_SUFFIXES):
-        what = "a data frame has" if is_frame else f"{suffix} files have"
-        raise RankingsError(
-            f"{option('header', 'none')} goes with a text file or a spreadsheet: {what} names of "
-            "the columns"
-        )
+    if not has_header:
+        _check_may_have_no_header(suffix)
     if is_frame:
         if encoding is not None:
             raise RankingsError("encoding is that of a text file, and does not go with a table")
@@ -256,6 +252,16 @@ def refuse_ranks_in_brackets(where: str, names: Sequence[str]) -> None:
             "column for each rank, such as 'Choice 1', with the names alone and '|' between those "
             f"at the same rank, and add {option('layout', 'votes')}; if it is a name, add "
             f"{option('items')} with all names"
+        )
+
+
+def _check_may_have_no_header(suffix: str) -> None:
+    """Refuse sources that name their columns; a data frame is one without a suffix."""
+    if suffix not in (*TEXT_SUFFIXES, *EXCEL_SUFFIXES):
+        what = f"{suffix} files have" if suffix else "a data frame has"
+        raise RankingsError(
+            f"{option('header', 'none')} goes with a text file or a spreadsheet: {what} names of "
+            "the columns"
         )
 
 
