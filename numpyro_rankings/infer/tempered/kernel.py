@@ -135,7 +135,7 @@ class TemperedMixture(RankingKernel):
     :param power: z of the model, above 0 and at most 1.
     :param effective_size: z times the number of rankings, instead of the power.
     :param num_temperatures: R, at least 2. By default twice the barrier of a normal posterior with
-        as many parameters, from 8 to 64.
+        as many parameters, as a multiple of 8, at most 64.
     :param num_steps: steps before each of the four exchanges of a sweep.
 
     **References:**
