@@ -15,7 +15,7 @@ import shutil
 import sys
 import tempfile
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, fields
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -34,6 +34,18 @@ class UserError(Exception):
 
 class HopelessError(UserError):
     """An error that a run would meet again if it went on."""
+
+
+class QuestionsError(UserError):
+    """What is to be answered before a file can be read.
+
+    :param answers: options that answer it, by their names in Python.
+    :param about: what is said of the command that has them.
+    """
+
+    def __init__(self, message: str, answers: Mapping[str, Any], about: str) -> None:
+        super().__init__(message)
+        self.answers, self.about = dict(answers), about
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from numpyro_rankings.cli.arguments import UserError, add_options, note
+from numpyro_rankings.cli.arguments import QuestionsError, UserError, add_options, note
 from numpyro_rankings.cli.capacity import choose_thinning, label_bytes, memory_errors
 from numpyro_rankings.cli.fit_options import FitOptions, parse_options
 from numpyro_rankings.cli.interim import InterimPage, finder_of_groups
@@ -140,7 +140,15 @@ def _fit(args: argparse.Namespace, command: str) -> int:
 
 def _read(options: FitOptions) -> "Survey":
     """Read the file, and refuse one that the model cannot be fitted to."""
-    survey = read_file(options.file, options.table)
+    try:
+        survey = read_file(options.file, options.table)
+    except QuestionsError as error:
+        takes = MODELS[options.model.model].family.takes_choice_sets
+        if error.answers.get("unranked") == "not-offered" and not takes:
+            others = _models_of_choice_sets()
+            error.answers["model"] = others[0]
+            error.about = f"Choice sets need --model {' or '.join(others)}. {error.about}"
+        raise
     _check_rankings(options.file or _BUNDLED, options.model, survey.rankings)
     if options.blocs is not None and not MODELS[options.model.model].family.has_fit:
         raise UserError(f"--blocs cannot be used with --model {options.model.model}")
@@ -159,7 +167,11 @@ def _fit_one(
     :param tell: is called when the results of one of several files are written.
     """
     with begin_session(
-        options.run, command, is_alone=tell is None, adapts=options.model.sampler == TEMPERED
+        options.run,
+        command,
+        is_alone=tell is None,
+        adapts=options.model.sampler == TEMPERED,
+        check=lambda: _read(options),
     ) as session:
         with session.preparing():
             survey = _read(options)
@@ -193,6 +205,10 @@ def _fit_one(
         return session.conclude(sampled, findings, details, write, show)
 
 
+def _models_of_choice_sets() -> list[str]:
+    return [name for name, model in MODELS.items() if model.family.takes_choice_sets]
+
+
 def _check_rankings(name: str, options: ModelOptions, rankings: "Rankings") -> None:
     """Refuse rankings that the model cannot be fitted to."""
     model = MODELS[options.model]
@@ -204,10 +220,9 @@ def _check_rankings(name: str, options: ModelOptions, rankings: "Rankings") -> N
             for item, was_offered in enumerate(offered)
             if not was_offered
         )
-        others = [other for other, one in MODELS.items() if one.family.takes_choice_sets]
+        others = " or ".join(_models_of_choice_sets())
         raise UserError(
-            f"{name}: has choice sets{next(not_offered, '')}; only --model {' or '.join(others)} "
-            "can use them"
+            f"{name}: has choice sets{next(not_offered, '')}; only --model {others} can use them"
         )
     if rankings.num_items < 2:
         raise UserError(f"{name}: has one item, but a ranking needs at least two")

@@ -19,8 +19,16 @@ from numpyro_rankings._system.interrupts import (
 )
 from numpyro_rankings._version import __version__
 from numpyro_rankings.cli import check, cluster, compare, describe, fit
-from numpyro_rankings.cli.arguments import PROGRAM, Parser, UserError, for_screen
+from numpyro_rankings.cli.arguments import (
+    PROGRAM,
+    Parser,
+    QuestionsError,
+    UserError,
+    for_screen,
+)
 from numpyro_rankings.cli.streams import outlived_streams
+from numpyro_rankings.words import in_one_line
+from numpyro_rankings.words.commands import answered
 from numpyro_rankings.words.options import options_of_commands
 
 _DESCRIPTION = """\
@@ -84,6 +92,11 @@ def _do(argv: list[str]) -> int:
         status = args.do(args, shlex.join([PROGRAM, *argv]))
     except UserError as error:
         print(for_screen(f"{PROGRAM}: error: {error}", sys.stderr), file=sys.stderr)
+        if isinstance(error, QuestionsError):
+            again = answered(shlex.join([PROGRAM, *argv]), error.answers)
+            about = for_screen(error.about, sys.stderr)
+            # the command stays in one line, to be copied
+            print(f"{about}\n  {in_one_line(again)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as interrupt:
         return _interrupted(interrupt)

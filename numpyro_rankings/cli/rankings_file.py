@@ -1,9 +1,11 @@
 """The file of rankings that commands read: its options, and what is said about reading it."""
 
 import argparse
+import shlex
 from typing import TYPE_CHECKING
 
 from numpyro_rankings.cli.arguments import (
+    QuestionsError,
     UserError,
     add_options,
     as_user_errors,
@@ -11,8 +13,10 @@ from numpyro_rankings.cli.arguments import (
     note,
 )
 from numpyro_rankings.cli.options import TableOptions
+from numpyro_rankings.words.commands import words_of_options
 
 if TYPE_CHECKING:
+    from numpyro_rankings.rankings import RankingsError
     from numpyro_rankings.readers import Survey
     from numpyro_rankings.readers.unsupported import Unsupported
 
@@ -78,13 +82,40 @@ def read_file(file: str | None, table: TableOptions) -> "Survey":
             option = next(iter(options), "layout").replace("_", "-")
             raise UserError(f"--{option} goes with a FILE")
         return survey_of(load_dataset(), "bundled")
-    with as_user_errors(RankingsError):
+    try:
         survey = read_survey(file, table.layout, **options)
+    except RankingsError as error:
+        raise _asked(file, error) from None
     if apart := apart_in_words(survey.rankings):
         survey.notes.append(apart)
     for text in survey.notes:
         note(text)
     return survey
+
+
+def _asked(file: str, error: "RankingsError") -> UserError:
+    """Return the error of a file that is refused, with all that is odd and what settles it."""
+    found = error.questions
+    if found is None or not found.options:
+        return UserError(str(error))
+    message = str(error)
+    if len(found.texts) > 1:
+        lines = [f"{file}: {len(found.texts)} questions before it can be read"]
+        for k, (text, answer) in enumerate(zip(found.texts, found.answers, strict=True), 1):
+            lines.append(f"{k}. {text}")
+            if answer:
+                lines.append(f"   in the command: {shlex.join(words_of_options(answer))}")
+        message = "\n".join(lines)
+    about = (
+        "This command reads the file, with the first answers that lead on; change what is not "
+        "meant:"
+    )
+    if not found.is_read:
+        about = (
+            "The last question needs a decision of yours; what may follow it is not known yet. "
+            "This command has the answers to the others:"
+        )
+    return QuestionsError(message, found.options, about)
 
 
 def read_unsupported_file(file: str | None, table: TableOptions) -> "Unsupported | None":

@@ -111,10 +111,16 @@ def store_of(out: Path) -> Path:
 
 
 def begin_session(
-    options: RunOptions, command: str, is_alone: bool = True, adapts: bool = False
+    options: RunOptions,
+    command: str,
+    is_alone: bool = True,
+    adapts: bool = False,
+    check: Callable[[], object] = lambda: None,
 ) -> "RunSession":
     """Check where the run is to be kept and its results are to be written, and plan its chains.
 
+    :param check: reads the data, or refuses them, before it is said that there is an unfinished
+        run.
     :param adapts: whether the kernel has a warm-up of its own, also in a run that ends by itself.
     """
     if not __debug__:
@@ -130,6 +136,9 @@ def begin_session(
             note(f"{store} has no sweep yet: the run begins again")
         options = _continued(options, store, has_sweeps, adapts)
     elif has_sweeps and not options.force:
+        check_ess(options.plan())
+        with contextlib.redirect_stderr(io.StringIO()), notes():
+            check()
         raise UserError(
             f"{store} has an unfinished run: go on with --resume {out}, or start again with --force"
         )

@@ -26,6 +26,7 @@ from numpyro_rankings._system import clock
 from numpyro_rankings._system.interrupts import SignalInterrupt, ended_by
 from numpyro_rankings.cli.arguments import (
     PROGRAM,
+    QuestionsError,
     UserError,
     check_file,
     check_output,
@@ -37,7 +38,7 @@ from numpyro_rankings.cli.options import Goals
 from numpyro_rankings.cli.results import FILES, check_replaceable
 from numpyro_rankings.cli.session import FITS, TooFewDrawsError, check_ess, more_minutes, store_of
 from numpyro_rankings.words import for_spreadsheets, number, plural, shorten
-from numpyro_rankings.words.commands import resumed
+from numpyro_rankings.words.commands import resumed, words_of_options
 
 SEVERAL_IN_WORDS = """\
 Several files, or a folder of them, are fitted one after another with the same options, of which
@@ -279,6 +280,8 @@ def _fail(fit: _Fit, error: Exception) -> None:
     if not isinstance(error, UserError):
         traceback.print_exception(error)
         message = " ".join(f"{type(error).__name__}: {error}".split())
+    if isinstance(error, QuestionsError):
+        message += f"\n  options for it: {shlex.join(words_of_options(error.answers))}"
     fit.ended = _FAILED
     fit.reason = message.partition("\n")[0].removeprefix(f"{fit.file}: ")
     where = "" if message.startswith(fit.file) else f"{fit.file}: "

@@ -10,7 +10,14 @@ import numpy as np
 
 
 class RankingsError(ValueError):
-    """Invalid data. The message is one line that names the row, the item and what was expected."""
+    """Invalid data. The message is one line that names the row, the item and what was expected.
+
+    **questions** is all that is odd in a file, of those that :func:`~numpyro_rankings.read_survey`
+    and :func:`~numpyro_rankings.read_rankings` refuse; see
+    :class:`~numpyro_rankings.readers.Questions`.
+    """
+
+    questions: Any = None
 
 
 def is_missing(value: Any) -> bool:

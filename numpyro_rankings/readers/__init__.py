@@ -1,5 +1,6 @@
 """Files of rankings, in and out: tables of every layout, PrefLib, elections, and an own format."""
 
+from numpyro_rankings.readers.all_questions import Questions
 from numpyro_rankings.readers.ballots import BallotCounts
 from numpyro_rankings.readers.blt import read_blt, write_blt
 from numpyro_rankings.readers.cast_votes import read_cast_votes
@@ -12,6 +13,7 @@ from numpyro_rankings.readers.writing import write_survey
 
 __all__ = [
     "BallotCounts",
+    "Questions",
     "Survey",
     "read_blt",
     "read_cast_votes",

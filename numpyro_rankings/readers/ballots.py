@@ -76,11 +76,12 @@ def given_rules(**given: object) -> Rules | None:
     return rules
 
 
-def about_ties() -> str:
+def about_ties(is_answer: bool = True) -> str:
     """Return which options read ties, for a message."""
+    stop, skip = (option("overvote", x, is_answer) for x in ("stop", "skip"))
     return (
-        f"{option('overvote', 'stop')} ends a list before its first tie, which loses nothing if "
-        f"the last items are tied; {option('overvote', 'skip')} passes over ties"
+        f"{stop} ends a list before its first tie, which loses nothing if the last items are "
+        f"tied; {skip} passes over ties"
     )
 
 

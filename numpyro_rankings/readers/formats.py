@@ -6,6 +6,7 @@ are in ``layouts/``. The command line then reads such files too; name the format
 in ``cli/fit.py``.
 """
 
+import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 
 from numpyro_rankings.rankings import Rankings, RankingsError
 from numpyro_rankings.readers import unsupported
+from numpyro_rankings.readers.all_questions import read_or_ask
 from numpyro_rankings.readers.blt import BLT, looks_like_blt, read_blt
 from numpyro_rankings.readers.cast_votes import CAST_VOTES, looks_like_cast_votes, read_cast_votes
 from numpyro_rankings.readers.elections import COUNCIL, RULE_OPTIONS, is_of_council, read_council
@@ -163,7 +165,8 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
         table with the columns ``alias`` and ``item``.
     :param top: how many items of each list are read, of any file; by default all.
     :param contest: of cast vote records, the name or id of the contest, if there are several.
-    :raises RankingsError: naming the file, the row and the column.
+    :raises RankingsError: naming the file, the row and the column, with all that is odd, and
+        options that settle it, in its attribute ``questions``.
 
     .. doctest::
 
@@ -181,8 +184,13 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
        >>> ballots.cast, ballots.skipped, ballots.repeated
        (2, 1, 1)
     """
+    return read_or_ask(functools.partial(_read, source), {"layout": layout, **options})
+
+
+def _read(source: Any, layout: str | None = None, **options: Any) -> Survey:
+    """Read rankings, or refuse the first thing that is odd."""
     if (top := options.pop("top", None)) is not None:
-        return with_top(read_survey(source, layout, **options), top)
+        return with_top(_read(source, layout, **options), top)
     if hasattr(source, "columns"):
         return read_layout(source, layout, **options)
     name, extension = os.fspath(source), Path(source).suffix.lower()

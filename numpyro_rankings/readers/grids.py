@@ -250,7 +250,7 @@ def refuse_ranks_in_brackets(where: str, names: Sequence[str]) -> None:
         raise RankingsError(
             f"{where}: {names[0][:40]!r} seems to be a name with its rank in brackets; write a "
             "column for each rank, such as 'Choice 1', with the names alone and '|' between those "
-            f"at the same rank, and add {option('layout', 'votes')}; if it is a name, add "
+            f"at the same rank, and add {option('layout', 'votes', False)}; if it is a name, add "
             f"{option('items')} with all names"
         )
 

@@ -58,8 +58,9 @@ def lists_of_ranks(
         k = int(np.argmax(wrong))
         own = np.flatnonzero(of_list == k)
         left_out = items[n * (n - 1) // 2 - int(sorted_items[own].sum())] if has_hole[k] else ""
+        remedy = remedy_of_gap(left_out, int((has_gap & ~is_tied).sum()))
         listed = [(int(ranks[j]), items[sorted_items[j]]) for j in own]
-        _refuse_ranks(where(k), listed, _count_ties(is_tied, weights, takes_rules), left_out)
+        _refuse_ranks(where(k), listed, _count_ties(is_tied, weights, takes_rules), remedy)
     notes = notes_of_holes(int(has_hole.sum()), gaps)
     if notes and gaps == "fill":
         filled = _filled(n, (of_list, sorted_items, ranks), np.flatnonzero(has_hole))
@@ -93,9 +94,13 @@ def notes_of_holes(number: int, gaps: str) -> tuple[str, ...]:
     )
 
 
-def remedy_of_gap(left_out: str) -> str:
-    """Return what to do about a gap, and about the only item that the list leaves out, if any."""
-    close = f"{option('gaps', 'close')} keeps the order of the items that are ranked"
+def remedy_of_gap(left_out: str, number: int) -> str:
+    """Return what to do about a gap, and about the only item that the list leaves out, if any.
+
+    **number** lists have gaps.
+    """
+    others = f"{number:,} lists have gaps; " if number > 1 else ""
+    close = f"{others}{option('gaps', 'close')} keeps the order of the items that are ranked"
     if not left_out:
         return close
     return (
@@ -111,13 +116,13 @@ def _count_ties(is_tied: np.ndarray, weights: np.ndarray | None, takes_rules: bo
     if takes_rules:
         return f"{number}: {about_ties()}"
     return (
-        f"{number}, which are not supported; of {option('layout', 'ranks')} and "
-        f"{option('layout', 'votes')} {option('overvote')} reads them"
+        f"{number}, which are not supported; of {option('layout', 'ranks', False)} and "
+        f"{option('layout', 'votes', False)} {option('overvote')} reads them"
     )
 
 
 def _refuse_ranks(
-    where: str, listed: Sequence[tuple[int, str]], ties: str, left_out: str
+    where: str, listed: Sequence[tuple[int, str]], ties: str, remedy: str
 ) -> NoReturn:
     """Say why the ranks of a list, which are sorted, are not 1, 2, …, t."""
     for (rank, name), (next_rank, other) in itertools.pairwise(listed):
@@ -125,6 +130,5 @@ def _refuse_ranks(
             raise RankingsError(f"{where}: {name!r} and {other!r} both have rank {rank}; {ties}")
     place, (rank, name) = next((n, x) for n, x in enumerate(listed, 1) if x[0] != n)
     raise RankingsError(
-        f"{where}: {name!r} has rank {rank}, but no item has rank {place}; "
-        f"{remedy_of_gap(left_out)}"
+        f"{where}: {name!r} has rank {rank}, but no item has rank {place}; {remedy}"
     )

@@ -49,13 +49,19 @@ def refuse_pairs(grid: Grid, picked: Sequence[str]) -> None:
         how = f"write the two columns 'winner' and 'loser' in place of {name_of[outcome]!r}, and"
     if two:
         shown = " and ".join(map(repr, two))
-        winner, loser = two if above and below else ("winner", "loser")
+        is_there = bool(above and below)
+        columns, layout, unranked = (
+            option(name, value, is_there)
+            for name, value in (
+                ("columns", two if is_there else ("winner", "loser")),
+                ("layout", "orders"),
+                ("unranked", "not-offered"),
+            )
+        )
         raise RankingsError(
             f"{grid.header_place}: the columns {shown} seem to be of paired comparisons: a row "
             "says which of two items is above the other, and nothing of those that were not "
-            f"compared; {how} add {option('layout', 'orders')} and "
-            f"{option('unranked', 'not-offered')}, with {winner!r}, {loser!r} in this order in "
-            f"{option('columns')}"
+            f"compared; {how} add {columns}, {layout} and {unranked}"
         )
 
 
@@ -95,7 +101,7 @@ def refuse_other_questions(grid: Grid, columns: Sequence[Column]) -> None:
         raise RankingsError(
             f"{grid.where(row)}: {names[k]!r} and {names[i]!r} both have {of_row[k]}, and in "
             f"{int(is_tied.sum()):,} of {plural(int((listed > 1).sum()), 'row')} a number comes "
-            f"twice, as in ratings; if these are ranks with ties, {about_ties()}"
+            f"twice, as in ratings; if these are ranks with ties, {about_ties(False)}"
         )
     _refuse_sums(grid, columns, numbers)
 
@@ -110,7 +116,7 @@ def _refuse_ranks_from_0(grid: Grid, columns: Sequence[Column], numbers: np.ndar
         raise RankingsError(
             f"{grid.where(row)}: column {name!r}: expected a rank, a whole number from 1, or "
             "nothing, got '0', as once in every row: add 1 to the ranks if they start at 0; add "
-            f"{option('missing', '0')} if 0 means that the item is not ranked"
+            f"{option('missing', '0', False)} if 0 means that the item is not ranked"
         )
 
 

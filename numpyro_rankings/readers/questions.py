@@ -236,21 +236,28 @@ def read_counts(grid: Grid, name: str | None, rows: np.ndarray) -> np.ndarray:
     return numbers
 
 
-def read_judges(grid: Grid, name: str, rows: np.ndarray) -> np.ndarray:
-    """Return the names of the judges in these rows: each has one, and no two have the same."""
+def read_judges(grid: Grid, name: str, rows: np.ndarray, are_tasks: bool = False) -> np.ndarray:
+    """Return the names of the judges in these rows: each has one, and no two have the same.
+
+    :param are_tasks: whether a judge may have chosen several times, each time among other items.
+    """
     column = grid.column(name)
     if (blank := column.is_blank()[rows]).any():
         raise RankingsError(
             f"{grid.where(rows[int(np.argmax(blank))])}: column {name!r} is empty: who is it?"
         )
     if (again := is_repeated(column.codes[rows])).any():
+        number = len(np.unique(column.codes[rows][again]))
+        others = f"{number:,} judges have several; " if number > 1 else ""
+        read_first, read_last, read_none = (
+            option("duplicates", x, not are_tasks) for x in DUPLICATES
+        )
         row = rows[int(np.argmax(again))]
         first = rows[int(np.argmax(column.codes[rows] == column.codes[row]))]
         raise RankingsError(
             f"{grid.where(row)}: judge {column.text(row)!r} has a row already, "
-            f"{grid.where(first)}; {option('duplicates', 'first')} or "
-            f"{option('duplicates', 'last')} reads one of them, and "
-            f"{option('duplicates', 'drop')} none; leave out {option('judge')} if both count"
+            f"{grid.where(first)}; {others}{read_first} or {read_last} reads one of them, and "
+            f"{read_none} none; leave out {option('judge')} if both count"
         )
     return column.mapped(str, object)[rows]
 

@@ -45,8 +45,14 @@ _POINTS = re.compile(
 )
 
 
-def refuse_rank(where: str, text: str, num_items: int | None) -> NoReturn:
-    """Say why a text is no rank; without ``num_items``, other items may have ranks too."""
+def refuse_rank(
+    grid: Grid, row: int, column: Column, num_items: int | None, missing: Sequence[str]
+) -> NoReturn:
+    """Say why a text is no rank; without ``num_items``, other items may have ranks too.
+
+    Beside ranks it may mean that an item is not ranked, as those in **missing** do.
+    """
+    where, text = grid.at(row, column), column.text(row)
     number = whole_number(text)
     about_judges = (
         f"if the column is about the judges, add it to {option('about')}, or to {option('judge')} "
@@ -56,6 +62,9 @@ def refuse_rank(where: str, text: str, num_items: int | None) -> NoReturn:
         hint = ""
         if number is None and re.search(r"\d", text):
             hint = "; if it is a rank, write the number alone"
+        elif number is None and 2 * (numbers_in([column]) > 0).sum() >= len(column.codes):
+            code = option("missing", [*missing, text])
+            hint = f"; if it means that the item is not ranked, add {code}"
         if num_items is not None and number is None:
             hint += f"; {about_judges}"
         raise RankingsError(

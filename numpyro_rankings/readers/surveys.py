@@ -199,7 +199,8 @@ def survey_of_lists(
     )
     judges = None
     if spec.judge is not None:
-        judges = np.repeat(read_judges(grid, spec.judge, rows), counts).tolist()
+        names = read_judges(grid, spec.judge, rows, spec.is_not_offered)
+        judges = np.repeat(names, counts).tolist()
     about = {}
     for name in spec.about:
         texts = grid.column(name).mapped(str, object)

@@ -3,6 +3,9 @@
 import shlex
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
+
+from numpyro_rankings.words.options import words_of_option
 
 OUT = "numpyro-rankings-results"  # folder of the results, where a command names none
 DEFAULT_MODEL = "mallows"  # of fit
@@ -69,6 +72,28 @@ def begun_with(command: str, out: Path, settings: Mapping[str, int]) -> str:
     for option, value in settings.items():
         words += [] if value == usual[option] else [option, f"{value:g}"]
     return shlex.join([*words, "--out", str(out)])
+
+
+def answered(command: str, answers: Mapping[str, Any]) -> str:
+    """Return a command with the options of a table that answer its questions.
+
+    :param answers: values by the names that the options have in Python.
+    """
+    rest, kept = iter(shlex.split(command)), []
+    for word in rest:
+        flag, _, value = word.partition("=")
+        name = flag.removeprefix("--").removeprefix("no-").replace("-", "_")
+        if not flag.startswith("--") or name not in answers:
+            kept.append(word)
+        elif not value and not isinstance(answers[name], bool):
+            next(rest, None)
+    end = kept.index("--") if "--" in kept else len(kept)
+    return shlex.join([*kept[:end], *words_of_options(answers), *kept[end:]])
+
+
+def words_of_options(answers: Mapping[str, Any]) -> list[str]:
+    """Return the words of options, of which the values are given by their names in Python."""
+    return [word for name, value in answers.items() for word in words_of_option(name, value)]
 
 
 def _folder(command: str) -> str:

@@ -5,9 +5,12 @@ tables can say that they have it, also to :data:`_ASKED`.
 """
 
 from collections.abc import Sequence
+from typing import NoReturn
 
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_shown
+from numpyro_rankings.readers.answers import numbers_in
+from numpyro_rankings.readers.grids import Grid
 from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.layouts.base import Layout
 from numpyro_rankings.readers.layouts.cell import Cell
@@ -32,14 +35,32 @@ def layout_of_table(
         layout = LAYOUTS[one.name]
         if why := layout.sign(table, picked, spec):
             return layout, [f"read as {option('layout', layout.name)}, because of the {why}"]
-    grid = table.grid
+    _ask_layout(table.grid, picked, spec)
+
+
+def _ask_layout(grid: Grid, picked: Sequence[int], spec: QuestionSpec) -> NoReturn:
+    """Show the first row in two ways; an answer is what may be read, and is not read wrongly."""
+    columns = [grid.cells[k] for k in picked]
+    numbers = numbers_in(columns)
+    are_ranks = bool(2 * (numbers > 0).sum() > (numbers != 0).sum())
+    texts = [{*column.values} - {""} for column in columns]
+    # places have items in common, and what names the judges has nothing in common with them
+    others = [
+        column.name
+        for column, x in zip(columns, texts, strict=True)
+        if len(x) > 1 and not any(x & y for y in texts if y is not x)
+    ]
+    judge = ""
+    if others and spec.judge is None:
+        judge = f"; first, add {option('judge', others[0], False)} if this column names the judges"
     cells = [(grid.cells[k].name, grid.cells[k].text(0)) for k in picked]
     ranks = names_shown([f"{name!r} has rank {cell or 'none'}" for name, cell in cells])
     orders = names_shown([f"{cell or 'nothing'!r} is at place {name!r}" for name, cell in cells])
     raise RankingsError(
         f"{grid.where(0)}: the layout is needed. As ranks (one column for each item), this row "
         f"says: {ranks}. As orders (one column for each place): {orders}. Add "
-        f"{option('layout', 'ranks')} or {option('layout', 'orders')}, or "
-        f"{option('layout', 'long')} if each row is one judge and one item, or "
-        f"{option('layout', 'cell')} if one cell has the whole order"
+        f"{option('layout', 'ranks', are_ranks)} or "
+        f"{option('layout', 'orders', not others)}, or "
+        f"{option('layout', 'long', spec.item is not None)} if each row is one judge and one item, "
+        f"or {option('layout', 'cell', False)} if one cell has the whole order{judge}"
     )

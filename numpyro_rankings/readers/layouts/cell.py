@@ -23,6 +23,7 @@ from numpyro_rankings.readers.grids import Column, Grid
 from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.layouts.base import MARK_WORDS, Lines
 from numpyro_rankings.readers.layouts.orders import Orders
+from numpyro_rankings.readers.lists import remedy_of_gap
 from numpyro_rankings.readers.questions import Question, QuestionSpec
 from numpyro_rankings.readers.votes import sure_words_of_ballots
 from numpyro_rankings.words import plural, shorten
@@ -97,17 +98,24 @@ def _places_of_cells(
     index: dict[str, int] = {"": 0}
     lengths = np.zeros(len(column.values), np.int32)
     flat = array("i")
-    for k, text in enumerate(column.values):
+
+    def parts_of(text: str) -> list[str]:
         parts = ["" if words and text_key(x) in words else x for x in split(text)]
         while parts and not parts[-1]:
             parts.pop()
+        return parts
+
+    for k, text in enumerate(column.values):
+        parts = parts_of(text)
         listed = [x for x in parts if x]
         if (
             (len(listed) < len(parts) and not spec.closes_gaps)
             or len(set(listed)) < len(listed)
             or (known is not None and not known.issuperset(listed))
         ):
-            _refuse_list(grid.at_text(column, text), parts, spec.items, spec.closes_gaps)
+            number = int(column.mapped(lambda x: "" in parts_of(x), bool).sum())
+            hint = remedy_of_gap("", number)
+            _refuse_list(grid.at_text(column, text), parts, spec, hint)
         lengths[k] = len(parts)
         for part in parts:
             flat.append(index.setdefault(part, len(index)))
@@ -189,22 +197,19 @@ def _way_by_marks(
         raise RankingsError(
             f"{grid.at_text(column, tied)}: ties are not supported, got {some!r}; "
             f"{plural(number, 'row')} of {len(column.codes):,} have ties. With a column for each "
-            f"rank, {option('layout', 'votes')} and {option('overvote')} read them"
+            f"rank, {option('layout', 'votes', False)} and {option('overvote')} read them"
         )
     return split, f"the items are separated by {mark!r}"
 
 
-def _refuse_list(
-    where: str, parts: Sequence[str], items: Sequence[str] | None, closes_gaps: bool
-) -> NoReturn:
-    """Say why the parts of a cell are no list of items."""
-    if "" in parts and not closes_gaps:
+def _refuse_list(where: str, parts: Sequence[str], spec: QuestionSpec, hint: str) -> NoReturn:
+    """Say why the parts of a cell are no list of items, and a hint if a place is empty."""
+    if "" in parts and not spec.closes_gaps:
         shown = shorten("; ".join(parts), _LENGTH)
-        hint = f"{option('gaps', 'close')} keeps the order of the items that are ranked"
         if not any(x and not x.isdecimal() for x in parts):
             hint = (
                 "if the numbers are ranks, split the cells into a column for each item, and add "
-                f"{option('layout', 'ranks')}"
+                f"{option('layout', 'ranks', False)}"
             )
         raise RankingsError(f"{where}: place {parts.index('') + 1} is empty in {shown!r}; {hint}")
     twice = next((x for k, x in enumerate(parts) if x and x in parts[:k]), None)
@@ -212,7 +217,7 @@ def _refuse_list(
         cut = twice.endswith(("...", "…"))
         hint = "; the names seem to have been cut off" if cut else ""
         raise RankingsError(f"{where}: {twice!r} is listed twice{hint}")
-    known = list(items or ())
+    known = list(spec.items or ())
     unknown = next(x for x in parts if x and x not in known)
     raise RankingsError(
         f"{where}: there is no item {unknown[:40]!r}; expected {names_shown(known, _SHOWN)}"

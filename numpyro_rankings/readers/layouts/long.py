@@ -91,7 +91,7 @@ class Long(Layout):
         ranks = ranks_in(rank, None)
         if (wrong := ranks < 0).any():
             row = int(np.argmax(wrong))
-            refuse_rank(grid.at(row, rank), rank.text(row), None)
+            refuse_rank(grid, row, rank, None, spec.missing)
         first = judge.first_rows()
         _refuse_several_texts(question, judge, first)
 
@@ -145,10 +145,11 @@ def _items(question: Question, judge: Column) -> tuple[tuple[str, ...], np.ndarr
             f"{names_shown(names)}"
         )
     if (again := is_repeated(judge.codes * np.int64(len(names)) + items)).any():
-        row = int(np.argmax(again))
+        row, number = int(np.argmax(again)), len(np.unique(judge.codes[again]))
+        others = f", as {number:,} judges do" if number > 1 else ""
         raise RankingsError(
-            f"{grid.where(row)}: judge {judge.text(row)!r} ranks {item.text(row)!r} twice; if "
-            f"these are two answers, {option('duplicates', 'first')} or "
+            f"{grid.where(row)}: judge {judge.text(row)!r} ranks {item.text(row)!r} twice{others}; "
+            f"if these are two answers, {option('duplicates', 'first')} or "
             f"{option('duplicates', 'last')} reads one of them, {option('duplicates', 'drop')} none"
         )
     return names, items

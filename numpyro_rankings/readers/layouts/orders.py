@@ -95,9 +95,10 @@ class Orders(Layout):
                 row = int(np.argmax(has_gap))
                 gap = next(place for place in places if not place.text(row))
                 after = places[int(np.argmax(ends_gap[row])) + 1]
+                item = items[left_out[row]] if has_hole[row] else ""
                 raise RankingsError(
                     f"{grid.at(row, gap)} is empty, but {after.name!r} is {after.text(row)!r}; "
-                    f"{remedy_of_gap(items[left_out[row]] if has_hole[row] else '')}"
+                    f"{remedy_of_gap(item, int(has_gap.sum()))}"
                 )
             notes = notes_of_holes(int(has_hole.sum()), spec.gaps)
             if spec.gaps == "fill":

@@ -151,5 +151,5 @@ def _ranks(question: Question, names: Sequence[str]) -> np.ndarray:
                 "row says more about the columns, such as units, remove it or add "
                 f"{option('header_rows', 2)}"
             )
-        refuse_rank(grid.at(row, column), column.text(row), most)
+        refuse_rank(grid, int(row), column, most, spec.missing)
     return ranks
