@@ -39,6 +39,9 @@ From an export of a survey tool, --columns picks the columns of the question, su
 are named by what is left of the headers after their common beginning and end. Ranks may be in
 words, such as 1st or Second choice. 1 is the first choice unless --highest-first is given.
 
+What is odd in FILE is asked at once, each with the options that settle it, and the last line is a
+command that has an answer to each question, the first one that leads on.
+
 Text files have commas, semicolons or tabs between the columns, and are in UTF-8 or UTF-16; for
 others there is --encoding.
 """

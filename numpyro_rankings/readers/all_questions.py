@@ -13,7 +13,7 @@ from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.words.options import NamedOption, named_options
 
 _MOST_READINGS = 30  # after the first one
-_ADDED_TO = ("missing",)  # options whose further values are added to those given
+_ADDED_TO = ("missing", "about")  # options whose further values are added to those given
 
 
 class Questions(NamedTuple):
@@ -103,7 +103,9 @@ class _Search:
         """Return the answers with one more; the same ones if it changes nothing."""
         before = options.get(name, self._given.get(name))
         if name in _ADDED_TO:
-            known = before.split(",") if isinstance(before, str) else before
+            known = before
+            if isinstance(before, str):  # as a caller in Python may write them
+                known = before.split(",") if name == "missing" else [before]
             both = (*(() if known is None else known), *_names(value))
             value = tuple(dict.fromkeys(map(str, both)))
         elif isinstance(before, str | int) and before == value:

@@ -12,7 +12,7 @@ from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import item_names, names_shown
 from numpyro_rankings.readers.answers import ranks_in
 from numpyro_rankings.readers.ballots import RULES, Rules, given_rules
-from numpyro_rankings.readers.grids import Column, Grid, read_grid
+from numpyro_rankings.readers.grids import Column, Grid, read_grid, whole_number
 from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.text import weight_hint
 from numpyro_rankings.words import plural
@@ -260,6 +260,22 @@ def read_judges(grid: Grid, name: str, rows: np.ndarray, are_tasks: bool = False
             f"{read_none} none; leave out {option('judge')} if both count"
         )
     return column.mapped(str, object)[rows]
+
+
+def options_about_judges(column: Column, spec: QuestionSpec, is_sure: bool = True) -> str:
+    """Return which options take a column that is about the judges, or names them.
+
+    That of texts, of which more than two thirds differ, is read as their names. Numbers may be
+    counts, too, which is not answered here.
+
+    :param is_sure: whether the column is no part of the question.
+    """
+    texts = [text for text in column.values if text]
+    is_sure = is_sure and all(whole_number(text) is None for text in texts)
+    are_names = spec.judge is None and 3 * len(texts) > 2 * len(column.codes)
+    about = option("about", [*spec.about, column.name], is_sure and not are_names)
+    judge = option("judge", column.name, is_sure and are_names)
+    return f"add {about} if it is about the judges, or {judge} if it names them"
 
 
 def one_answer_each(

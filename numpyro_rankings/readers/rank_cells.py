@@ -19,7 +19,7 @@ from numpyro_rankings.readers.answers import (
 from numpyro_rankings.readers.grids import Column, Grid, whole_number
 from numpyro_rankings.readers.headers import common_text
 from numpyro_rankings.readers.other_questions import refuse_other_questions
-from numpyro_rankings.readers.questions import Question
+from numpyro_rankings.readers.questions import Question, QuestionSpec, options_about_judges
 from numpyro_rankings.words import plural, shorten
 from numpyro_rankings.words.options import option
 
@@ -46,24 +46,28 @@ _POINTS = re.compile(
 
 
 def refuse_rank(
-    grid: Grid, row: int, column: Column, num_items: int | None, missing: Sequence[str]
+    grid: Grid,
+    row: int,
+    column: Column,
+    num_items: int | None,
+    spec: QuestionSpec,
+    is_item: bool = True,
 ) -> NoReturn:
     """Say why a text is no rank; without ``num_items``, other items may have ranks too.
 
-    Beside ranks it may mean that an item is not ranked, as those in **missing** do.
+    Beside ranks it may mean that an item is not ranked.
+
+    :param is_item: False if the column has no ranks, and others have.
     """
     where, text = grid.at(row, column), column.text(row)
     number = whole_number(text)
-    about_judges = (
-        f"if the column is about the judges, add it to {option('about')}, or to {option('judge')} "
-        "if it names them"
-    )
+    about_judges = f"if the column has no ranks, {options_about_judges(column, spec, not is_item)}"
     if number is None or number < 1 or num_items is None:
         hint = ""
         if number is None and re.search(r"\d", text):
             hint = "; if it is a rank, write the number alone"
         elif number is None and 2 * (numbers_in([column]) > 0).sum() >= len(column.codes):
-            code = option("missing", [*missing, text])
+            code = option("missing", [*spec.missing, text])
             hint = f"; if it means that the item is not ranked, add {code}"
         if num_items is not None and number is None:
             hint += f"; {about_judges}"

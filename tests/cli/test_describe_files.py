@@ -333,7 +333,7 @@ def test_nothing_odd_is_said_only_if_there_is_nothing(capsys, tmp_path, text, op
         (
             "loser,winner\na,b\nc,b\n",
             "--layout orders",
-            "--unranked not-offered, with 'winner', 'loser'",
+            "add --columns winner,loser, --layout orders and --unranked not-offered",
             "--unranked not-offered --columns winner,loser",
             "2 rankings of 3 items",
         ),

@@ -355,7 +355,7 @@ BAD = {
     "no place": (
         "id,1st,2nd\n1,A,B\n",
         {"layout": "orders"},
-        ["'id' is no place", "to about=", "to judge="],
+        ["'id' is no place", "add about=", "or judge="],
     ),
     "items twice": ("x,y\n1,2\n", {"items": ["x", "x"]}, ["two items have the name 'x'"]),
     "one column": ("x\n1\n", {}, ["bad.csv:1", "commas, semicolons or tabs"]),
@@ -370,11 +370,15 @@ BAD = {
     "short row": ("x,y,z\n1,2,3\n1,2\n", {}, ["bad.csv:3", "2 cells, expected 3"]),
     "long row": ("x,y\n1,2\n1,2,3\n", {}, ["bad.csv:3", "3 cells, expected 2"]),
     "quote": ('x,y\n1,"2\n', {}, ["bad.csv:2"]),
-    "text": ("x,y\n1,2\n1,two\n", {}, ["bad.csv:3: column 'y'", "got 'two'", "to about="]),
+    "text": ("x,y\n1,2\n1,two\n", {}, ["bad.csv:3: column 'y'", "got 'two'", "add about='y'"]),
     "fraction": ("x,y\n1,1.5\n", {}, ["bad.csv:2: column 'y'", "1.5"]),
     "negative": ("x,y\n1,-1\n", {}, ["bad.csv:2: column 'y'", "-1"]),
-    "too large": ("x,y\n1,34\n", {}, ["column 'y'", "rank 34, but there are 2 items", "to about="]),
-    "ids": ("id,x,y\n7,1,2\n", {}, ["column 'id'", "rank 7", "to judge="]),
+    "too large": (
+        "x,y\n1,34\n",
+        {},
+        ["column 'y'", "rank 34, but there are 2 items", "add about='y'"],
+    ),
+    "ids": ("id,x,y\n7,1,2\n", {}, ["column 'id'", "rank 7", "or judge='id'"]),
     "tie": ("x,y,z\n1,2,2\n", {}, ["bad.csv:2", "'y' and 'z' both have rank 2", "ties"]),
     "gap": (
         "x,y,z\n1,3,\n",

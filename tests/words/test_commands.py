@@ -2,7 +2,7 @@
 
 import pytest
 
-from numpyro_rankings.words.commands import beside, with_options, without
+from numpyro_rankings.words.commands import answered, beside, with_options, without
 
 
 def test_options_are_taken_off_with_their_values():
@@ -32,3 +32,21 @@ def test_results_are_beside_those_of_the_command(options, out):
     command = f"numpyro-rankings fit x.soi --seed 1 {options}"
     expected = f"numpyro-rankings fit x.soi --seed 1 --blocs 2 --out {out}"
     assert beside(command, "2-blocs", {"--blocs": 2}) == expected
+
+
+@pytest.mark.parametrize(
+    ("command", "answers", "expected"),
+    [
+        ("describe 'my file.csv'", {"gaps": "close"}, "describe 'my file.csv' --gaps close"),
+        ("fit t.csv --gaps refuse --force", {"gaps": "fill"}, "fit t.csv --force --gaps fill"),
+        ("fit --missing=0 t.csv", {"missing": ("0", "-9")}, "fit t.csv --missing 0,-9"),
+        ("fit t.csv", {"missing": ("-9", "n/a")}, "fit t.csv --missing=-9,n/a"),
+        ("fit t.csv --no-transpose", {"transpose": True}, "fit t.csv --transpose"),
+        ("fit t.csv --transpose", {"transpose": False}, "fit t.csv --no-transpose"),
+        ("fit -- -t.csv", {"header_rows": 2}, "fit --header-rows 2 -- -t.csv"),
+        ("fit t.csv --columns 'a*'", {"columns": ["x y", "z"]}, "fit t.csv --columns 'x y,z'"),
+        ("fit t.csv", {"separator": "'"}, """fit t.csv --separator ''"'"''"""),
+    ],
+)
+def test_answers_in_a_command(command, answers, expected):
+    assert answered(f"numpyro-rankings {command}", answers) == f"numpyro-rankings {expected}"

@@ -18,6 +18,9 @@ from numpyro_rankings.words.options import option, options_of_commands
         ("missing", "-99,N/A", "missing='-99,N/A'", "--missing '-99,N/A'"),
         ("separator", ";", "separator=';'", "--separator ';'"),
         ("missing", "no answer", "missing='no answer'", "--missing 'no answer'"),
+        ("missing", ["n/a"], "missing='n/a'", "--missing n/a"),
+        ("missing", ["n/a", "0"], "missing=['n/a', '0']", "--missing n/a,0"),
+        ("columns", ("a, b", "c"), "columns=['a, b', 'c']", "--columns '\"a, b\",c'"),
     ],
 )
 def test_an_option_is_written_as_the_caller_gives_it(name, value, in_python, in_commands):

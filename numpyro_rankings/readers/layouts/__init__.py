@@ -19,7 +19,7 @@ from numpyro_rankings.readers.layouts.marks import Marks
 from numpyro_rankings.readers.layouts.orders import Orders
 from numpyro_rankings.readers.layouts.ranks import Ranks
 from numpyro_rankings.readers.layouts.votes import BallotVotes
-from numpyro_rankings.readers.questions import QuestionSpec
+from numpyro_rankings.readers.questions import QuestionSpec, options_about_judges
 from numpyro_rankings.words.options import option
 
 _KNOWN = (Ranks, Orders, Long, Cell, BallotVotes, Marks)
@@ -46,13 +46,15 @@ def _ask_layout(grid: Grid, picked: Sequence[int], spec: QuestionSpec) -> NoRetu
     texts = [{*column.values} - {""} for column in columns]
     # places have items in common, and what names the judges has nothing in common with them
     others = [
-        column.name
+        column
         for column, x in zip(columns, texts, strict=True)
         if len(x) > 1 and not any(x & y for y in texts if y is not x)
     ]
     judge = ""
-    if others and spec.judge is None:
-        judge = f"; first, add {option('judge', others[0], False)} if this column names the judges"
+    if others:
+        is_sure = others[0] is columns[0] and 2 * len(others) < len(columns)
+        how = options_about_judges(others[0], spec, is_sure)
+        judge = f"; {others[0].name!r} may be no part of it: {how}"
     cells = [(grid.cells[k].name, grid.cells[k].text(0)) for k in picked]
     ranks = names_shown([f"{name!r} has rank {cell or 'none'}" for name, cell in cells])
     orders = names_shown([f"{cell or 'nothing'!r} is at place {name!r}" for name, cell in cells])
@@ -60,7 +62,7 @@ def _ask_layout(grid: Grid, picked: Sequence[int], spec: QuestionSpec) -> NoRetu
         f"{grid.where(0)}: the layout is needed. As ranks (one column for each item), this row "
         f"says: {ranks}. As orders (one column for each place): {orders}. Add "
         f"{option('layout', 'ranks', are_ranks)} or "
-        f"{option('layout', 'orders', not others)}, or "
+        f"{option('layout', 'orders', not (others or are_ranks))}, or "
         f"{option('layout', 'long', spec.item is not None)} if each row is one judge and one item, "
         f"or {option('layout', 'cell', False)} if one cell has the whole order{judge}"
     )

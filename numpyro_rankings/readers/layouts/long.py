@@ -91,7 +91,7 @@ class Long(Layout):
         ranks = ranks_in(rank, None)
         if (wrong := ranks < 0).any():
             row = int(np.argmax(wrong))
-            refuse_rank(grid, row, rank, None, spec.missing)
+            refuse_rank(grid, row, rank, None, spec)
         first = judge.first_rows()
         _refuse_several_texts(question, judge, first)
 

@@ -18,7 +18,7 @@ from numpyro_rankings.readers.headers import Table, name_columns
 from numpyro_rankings.readers.layouts.base import Layout, Lines
 from numpyro_rankings.readers.lists import Lists, notes_of_holes, remedy_of_gap
 from numpyro_rankings.readers.other_questions import refuse_ticks
-from numpyro_rankings.readers.questions import Question, QuestionSpec
+from numpyro_rankings.readers.questions import Question, QuestionSpec, options_about_judges
 from numpyro_rankings.readers.votes import sure_words_of_ballots
 from numpyro_rankings.words import shorten
 from numpyro_rankings.words.options import option
@@ -67,6 +67,7 @@ class Orders(Layout):
     def read_cells(self, question: Question) -> Question:
         """Read the names of the items."""
         grid, spec = question.grid, question.spec
+        _places(question)  # refuses a column of other things before its texts are taken for items
         columns, notes = without_missing(grid, question.columns, spec.missing, None)
         refuse_ticks(grid, columns)
         known = {*(spec.items or ()), *sure_words_of_ballots(columns)}
@@ -195,8 +196,8 @@ def _places(question: Question) -> list[Column]:
         names = sorted(names, key=int)
     if rest := [name for name in question.names if name not in names]:
         raise RankingsError(
-            f"{question.grid.name}: the column {rest[0]!r} is no place; if it is about the judges, "
-            f"add it to {option('about')}, or to {option('judge')} if it names them, or to "
+            f"{question.grid.name}: the column {rest[0]!r} is no place; "
+            f"{options_about_judges(column_of[rest[0]], question.spec)}, or name it in "
             f"{option('count')}"
         )
     return [column_of[name] for name in names]

@@ -12,7 +12,7 @@ from numpyro_rankings.readers.grids import Column, Grid, first_places, table_of
 from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.layouts.base import MARK_WORDS, BallotLayout
 from numpyro_rankings.readers.lists import Lists
-from numpyro_rankings.readers.questions import Question, QuestionSpec
+from numpyro_rankings.readers.questions import Question, QuestionSpec, options_about_judges
 from numpyro_rankings.readers.votes import (
     Votes,
     is_write_in,
@@ -47,7 +47,7 @@ class BallotVotes(BallotLayout):
     def lists(self, question: Question) -> Lists:
         """Read names, and apply the rules."""
         grid, spec = question.grid, question.spec
-        names = _ranks_in_order(grid, question.names, bool(spec.patterns))
+        names = _ranks_in_order(grid, question.names, spec)
         column_of = dict(zip(question.names, question.columns, strict=True))
         votes = _read_votes(grid, [column_of[name] for name in names], spec)
         votes.notes.insert(0, f"the ranks are {names_counted(names)}")
@@ -59,7 +59,7 @@ class BallotVotes(BallotLayout):
 # ---------------------------------------------------------------------------------------------
 
 
-def _ranks_in_order(grid: Grid, names: Sequence[str], is_picked: bool) -> list[str]:
+def _ranks_in_order(grid: Grid, names: Sequence[str], spec: QuestionSpec) -> list[str]:
     """Return the columns that are ranks, the first one first.
 
     The names of picked columns need not say the rank, but may not say that they are of two
@@ -68,7 +68,7 @@ def _ranks_in_order(grid: Grid, names: Sequence[str], is_picked: bool) -> list[s
     ranks = {name: rank for name in names if (rank := _rank_of_header(name)) is not None}
     if len(set(ranks.values())) == len(names):
         return sorted(names, key=ranks.__getitem__)
-    if is_picked and (not ranks or (len(ranks) < len(names) and 1 not in ranks.values())):
+    if spec.patterns and (not ranks or (len(ranks) < len(names) and 1 not in ranks.values())):
         return list(names)
     if not ranks:
         raise RankingsError(
@@ -85,8 +85,8 @@ def _ranks_in_order(grid: Grid, names: Sequence[str], is_picked: bool) -> list[s
         )
     raise RankingsError(
         f"{grid.header_place}: the column {other!r} is no rank; pick the ranks with "
-        f"{option('columns')}, or add it to {option('about')} if it is about the ballots, to "
-        f"{option('judge')} if it names them, or to {option('count')}"
+        f"{option('columns')}, or {options_about_judges(grid.column(other), spec)}, or name it in "
+        f"{option('count')}"
     )
 
 

@@ -1,0 +1,190 @@
+"""All that is odd in a file is found at once, with options that read it."""
+
+import pickle
+
+import pandas as pd
+import pytest
+from helpers.readers import joined, refusal, write
+
+from numpyro_rankings import RankingsError, read_survey
+from numpyro_rankings.readers.all_questions import read_or_ask
+from numpyro_rankings.words.options import option
+
+
+def questions_of(source, layout=None, **options):
+    """The questions of a file that is refused."""
+    with pytest.raises(RankingsError) as error:
+        read_survey(source, layout, **options)
+    found = error.value.questions
+    assert found.texts[0] == str(error.value) and "\n" not in str(error.value)
+    assert len(found.texts) == len(found.answers)
+    return found
+
+
+# the text, the options that are given, the answer to each question, and the lists
+FIVE = {
+    "ranks": (
+        "id,a,b,c,d\nr1,1,2,3,4\nr2,2,99,1,n/a\nr1,4,3,2,1\nr3,1,3,,\nr4,1,2,2,3\n",
+        {"judge": "id"},
+        [
+            {"layout": "ranks"},
+            {"missing": ["99"]},
+            {"missing": ["99", "n/a"]},
+            {"gaps": "close"},
+            {"overvote": "stop"},
+            {"duplicates": "first"},
+        ],
+        ["a b c d", "c a", "a b", "a"],
+    ),
+    "orders": (
+        "id,p1,p2,p3\nr1,Ann,Bob,Cid\nr2,Bob,99,Ann\nr1,Cid,Ann,Bob\nr3,N/A,Cid,Bob\nr4,Bob,,Cid\n",
+        {},
+        [
+            {"judge": "id"},
+            {"layout": "orders"},
+            {"missing": "N/A"},
+            {"missing": "99"},
+            {"gaps": "close"},
+            {"duplicates": "first"},
+        ],
+        ["Ann Bob Cid", "Bob Ann", "Cid Bob", "Bob Cid"],
+    ),
+    "long": (
+        "judge,item,rank\nx,a,1\nx,b,2\nx,c,99\ny,a,1\ny,b,3\nx,a,2\nx,b,1\nx,c,3\nz,c,none\nz,b,1\n",
+        {"about": ()},
+        [
+            {"missing": ["99"]},
+            {"missing": ["99", "none"]},
+            {"duplicates": "first"},
+            {"gaps": "close"},
+        ],
+        ["a b", "a b", "b"],
+    ),
+    "cell": (
+        "id;list\n1;a, b, c\n2;b, , a\n1;c, a, b\n3;none, a, c\n",
+        {"judge": "id", "columns": "list"},
+        [{"gaps": "close"}, {"missing": "none"}, {"duplicates": "first"}],
+        ["a b c", "b a", "a c"],
+    ),
+    "no header": (
+        "1,3,2,4\n2,1,3,4\n4,99,1,2\n1,2,,4\n3,2,1,99\n",
+        {},
+        [{"header": "none"}, {"layout": "ranks"}, {"missing": ["99"]}, {"gaps": "close"}],
+        ["1 3 2 4", "2 1 3 4", "3 4 1", "1 2 4", "3 2 1"],
+    ),
+    "judges in columns": (
+        "wine,J1,J2,J3\nRed,1,2,n/a\nWhite,2,1,1\nDry,3,3,2\n",
+        {"missing": "0"},
+        [{"transpose": True}, {"layout": "ranks"}, {"missing": ["0", "n/a"]}],
+        ["Red White Dry", "White Red Dry", "White Dry"],
+    ),
+    "pairs": (
+        "loser,winner,by\ntea,maté,x\ncocoa,tea,y\n",
+        {},
+        [{"columns": ["winner", "loser"], "layout": "orders", "unranked": "not-offered"}],
+        ["maté tea", "tea cocoa"],
+    ),
+    "points in an old encoding": (
+        "id;Points: Käse;Points: Öl\n1;2;1\n2;99;2\n1;1;2\n".encode("cp1252"),
+        {"judge": "id", "layout": "ranks"},
+        [
+            {"encoding": "windows-1252"},
+            {"missing": ["99"]},
+            {"highest_first": True},
+            {"duplicates": "first"},
+        ],
+        ["Points: Käse Points: Öl", "Points: Öl"],
+    ),
+    "separators": (
+        "id\tlist\n1\ta; b > c\n2\tc; a > b\n1\tb > c; a\n",
+        {"judge": "id", "columns": "list"},
+        [{"separator": "semicolon"}, {"duplicates": "first"}],
+        ["a b > c", "c a > b"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FIVE)
+def test_all_that_is_odd_is_asked_at_once(tmp_path, name):
+    text, given, answers, lists = FIVE[name]
+    path = write(tmp_path, text, "t.csv")
+    found = questions_of(path, **given)
+    assert list(found.answers) == answers and found.is_read
+    survey = read_survey(path, **{**given, **found.options})
+    assert joined(survey) == lists
+
+
+def test_ties_of_preflib_files(tmp_path):
+    names = "".join(f"# ALTERNATIVE NAME {k}: {x}\n" for k, x in enumerate("abc", 1))
+    head = "# NUMBER ALTERNATIVES: 3\n# NUMBER VOTERS: 2\n# NUMBER UNIQUE ORDERS: 2\n"
+    path = write(tmp_path, f"{head}{names}1: 1,2,3\n1: 3,{{1,2}}\n", "t.toi")
+    found = questions_of(path)
+    assert found.answers == ({"overvote": "stop"},) and found.is_read
+    assert joined(read_survey(path, **found.options)) == ["a b c", "c"]
+    with refusal("overvote='stop'"):
+        read_survey(path, top=2)
+
+
+def test_data_frames():
+    frame = pd.DataFrame({"who": ["x", "y", "x"], "a": [1, 99, 2], "b": [2, 1, 1]})
+    found = questions_of(frame, judge="who", missing=["0"])
+    assert found.options == {"layout": "ranks", "missing": ("0", "99"), "duplicates": "first"}
+    survey = read_survey(frame, **{"judge": "who", **found.options})
+    assert survey.judges == ["x", "y"] and joined(survey) == ["a b", "b"]
+    with pytest.raises(RankingsError) as error:
+        read_survey(frame, judge="who")
+    assert pickle.loads(pickle.dumps(error.value)).questions.options["layout"] == "ranks"
+
+
+@pytest.mark.parametrize(
+    "text, options, last",
+    [
+        # ratings, and ranks that may start at 0: another reading would not be seen
+        ("id,a,b,c\nx,3,3,1\ny,2,2,2\nz,1,99,1\n", {"judge": "id"}, "as in ratings"),
+        ("a,b,c\n0,1,2\n2,0,1\n1,2,0\n", {}, "as once in every row"),
+        # which column has the counts, or the judges
+        ("n,a,b\n40,1,2\n30,2,99\n", {}, "rank 40, but there are 3 items"),
+        ("user,item,place\nu,a,1\nu,b,2\nv,a,2\nv,b,1\n", {}, "the layout is needed"),
+        # what is to be done in the file
+        ("id,list\nx,a>b=c\ny,b>a>c\n", {"columns": "list"}, "1 row of 2 have ties"),
+        ("judge,item,rank\nx,a,1\nx,b,1\ny,a,1\ny,b,99\n", {}, "1 of 2 judges have ties"),
+        ("model_a,model_b,winner\na,b,left\nb,c,right\n", {}, "write the two columns"),
+        ("winner,loser,who\na,b,x\nb,c,x\n", {"judge": "who"}, "has a row already"),
+    ],
+)
+def test_what_needs_a_decision_ends_the_questions(tmp_path, text, options, last):
+    path = write(tmp_path, text, "t.csv")
+    found = questions_of(path, **options)
+    assert last in found.texts[-1] and not found.answers[-1] and not found.is_read
+    assert all(found.answers[:-1])
+    if len(found.texts) > 1:  # the last is the only one that is left
+        assert questions_of(path, **{**options, **found.options}).texts == found.texts[-1:]
+
+
+def test_answers_that_lead_nowhere_are_not_taken():
+    """The first answer leads to another question, the second one only reads the file."""
+
+    def read(a=None, b=None):
+        if a is None:
+            raise RankingsError(f"which? {option('a', 1)}, {option('a', 2)}, {option('a', 3)}")
+        if a == 1:
+            raise KeyError(a)
+        if a == 2:
+            raise RankingsError(f"why {option('a', 2)}? {option('a', 2)} or {option('b', '')}")
+        return a, b
+
+    with pytest.raises(RankingsError) as error:
+        read_or_ask(read, {})
+    assert error.value.questions.options == {"a": 3} and error.value.questions.is_read
+    assert read_or_ask(read, {"a": 3}) == (3, None)
+
+
+def test_questions_without_end():
+    def read(k=0):
+        raise RankingsError(f"question {k}: {option('k', k + 1)}")
+
+    with pytest.raises(RankingsError) as error:
+        read_or_ask(read, {})
+    found = error.value.questions
+    assert str(error.value) == "question 0: k=1"
+    assert 20 < len(found.texts) < 50 and not found.is_read
