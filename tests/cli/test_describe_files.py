@@ -172,9 +172,11 @@ def test_no_model_is_fitted(name, capsys):
         assert main([command, name, "--out", "out"]) == 2
         message = capsys.readouterr().err.strip()
         assert message.startswith(f"numpyro-rankings: error: {name}:")
-        assert (
-            "--overvote stop" if name == "x.toi" else "describe"
-        ) in message and "\n" not in message
+        message, *more = message.splitlines()
+        assert ("--overvote stop" if name == "x.toi" else "describe") in message
+        assert (more[-1:] == [f"  numpyro-rankings {command} x.toi --out out --overvote stop"]) == (
+            name == "x.toi"
+        )
     assert sorted(os.listdir()) == before
     assert main(["describe", name, "--layout", "ranks"]) == 2
     assert "layout does not go with a PrefLib file" in capsys.readouterr().err
