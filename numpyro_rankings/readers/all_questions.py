@@ -94,7 +94,11 @@ class _Search:
         # what was answered in vain is asked once, without the answer
         while asked and asked[-1][0] == text:
             asked = asked[:-1]
-        left = _questions([*asked, (text, {})], options if asked else {}, False)
+        kept: dict[str, Any] = {}
+        for _, answer in asked:
+            for name, value in answer.items():
+                kept = self._with_answer(kept, name, value)
+        left = _questions([*asked, (text, {})], kept, False)
         if len(left.texts) > len(self.found.texts):
             self.found = left
         return False

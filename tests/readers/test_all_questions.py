@@ -157,6 +157,7 @@ def test_what_needs_a_decision_ends_the_questions(tmp_path, text, options, last)
     found = questions_of(path, **options)
     assert last in found.texts[-1] and not found.answers[-1] and not found.is_read
     assert all(found.answers[:-1])
+    assert {name for answer in found.answers for name in answer} == {*found.options}
     if len(found.texts) > 1:  # the last is the only one that is left
         assert questions_of(path, **{**options, **found.options}).texts == found.texts[-1:]
 
