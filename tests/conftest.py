@@ -106,7 +106,7 @@ def pytest_runtest_protocol(item, nextitem):
     return (yield)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def usual_signals():
     """Signals, also of new processes, as a terminal has them, though pytest was started without.
 
