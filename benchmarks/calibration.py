@@ -89,7 +89,9 @@ def main():
         size = int(np.sum(np.cumsum(chance[order]) < 0.9)) + 1
         held.append(number - 1 in order[:size])
         masses.append(chance[order[:size]].sum())
+    is_mode = np.argmax(chances, axis=1) == numbers - 1
     print(f"number of groups: sets of {np.mean(masses):.3f} hold the truth in {np.mean(held):.3f}")
+    print(f"the most probable number is the true one in {np.mean(is_mode):.3f}")
     for j in range(MOST - 1):
         own = np.flatnonzero(numbers > max(j, 1))
         ends = [np.quantile(fits[numbers[i] - 1][0][i][:, j], [0.05, 0.95]) for i in own]

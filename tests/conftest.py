@@ -106,9 +106,8 @@ def pytest_runtest_protocol(item, nextitem):
     return (yield)
 
 
-@pytest.fixture
-def usual_signals():
-    """Signals, also of new processes, as a terminal has them, though pytest was started without.
+def _set_usual_signals():
+    """Set signals, also of new processes, as a terminal has them, if pytest was started without.
 
     A background job of a script ignores Ctrl-C, and ``nohup`` hang-ups.
     """
@@ -118,6 +117,12 @@ def usual_signals():
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
+
+
+usual_signals = pytest.fixture(_set_usual_signals, name="usual_signals")
+usual_signals_of_module = pytest.fixture(
+    _set_usual_signals, scope="module", name="usual_signals_of_module"
+)
 
 
 class Clock:

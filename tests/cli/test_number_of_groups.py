@@ -25,6 +25,8 @@ from numpyro_rankings.infer import TemperedMixture
 from numpyro_rankings.report import group_path as module
 from numpyro_rankings.report.group_path import TooLittleTimeError, choose_number
 
+pytestmark = pytest.mark.usefixtures("usual_signals_of_module")
+
 
 def model_of(options):
     return parse_options(make_parser().parse_args(["fit", *shlex.split(options)])).model
@@ -87,7 +89,7 @@ def raising(*_, **__):
 
 
 @pytest.fixture(scope="module")
-def interrupted(tmp_path_factory, one_program):
+def interrupted(tmp_path_factory, one_program, usual_signals_of_module):
     """A folder with a run that was interrupted after its path was found, and its results."""
     folder = tmp_path_factory.mktemp("interrupted")
     (folder / "small.soi").write_text(SOI)

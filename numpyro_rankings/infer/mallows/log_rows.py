@@ -31,11 +31,15 @@ class RemainingItems(NamedTuple):
 
 def remaining_items(data: MallowsData, num_items: int) -> RemainingItems:
     """Return the sets of items of each row."""
-    is_listed = data.orderings.T[:, None] == jnp.arange(num_items)[:, None]  # (T, n, rows)
-    is_left = jnp.cumsum(is_listed, axis=0) == 0
-    remaining = jax.vmap(_as_bits)(is_left & data.listed.T[:, None])
-    items = jnp.maximum(data.orderings, 0).T
-    return RemainingItems(items, remaining, data.listed.sum(1))
+    items, listed = jnp.maximum(data.orderings, 0).T, data.listed.T
+    everything = _as_bits(jnp.ones(num_items, bool))[:, None]  # (words, 1)
+    words = jnp.arange(len(everything))[:, None]
+    bit = jnp.uint32(1) << (items % _BITS).astype(jnp.uint32)
+    is_here = (items // _BITS)[:, None] == words
+    # the items of a row differ, so that a sum of their bits is the set of them, (T, words, rows)
+    listed = listed[:, None]
+    gone = jnp.cumsum(jnp.where(is_here & listed, bit[:, None], 0), axis=0, dtype=jnp.uint32)
+    return RemainingItems(items, jnp.where(listed, everything - gone, 0), data.listed.sum(1))
 
 
 def _as_bits(members: Array) -> Array:

@@ -16,6 +16,7 @@ from numpyro_rankings.ops.rows import transposed
 _MOST_TABLED = 12  # items for which the mass of every set is computed
 _MOST_UNLISTED = 2**24  # cells of the table of unlisted items
 _UNROLLED_STAGES = 16
+_SMALLEST = -1e30  # log of a weight
 
 
 class ChoicesOfRows(NamedTuple):
@@ -45,9 +46,10 @@ def choices_of_rows(choices: Choices, num_items: int) -> ChoicesOfRows | None:
 def log_rows_by_choices(rows: ChoicesOfRows, log_weights: Array) -> Array:
     """Return the log probability of every row in each of C clusters, (rows, C), eq. (1).
 
-    :param log_weights: not normalised, finite, (C, n).
+    :param log_weights: not normalised, (C, n); -inf counts as the smallest one that there is.
     """
-    log_weights = transposed(log_weights - jnp.max(log_weights, axis=1, keepdims=True))
+    log_weights = log_weights - jnp.max(log_weights, axis=1, keepdims=True)
+    log_weights = transposed(jnp.maximum(log_weights, _SMALLEST))
     weights, tiny = jnp.exp(log_weights), jnp.finfo(log_weights.dtype).tiny
     if rows.unlisted is not None:
         return _by_items(rows, rows.unlisted, log_weights, weights)

@@ -61,12 +61,21 @@ def test_small_weights_do_not_vanish(rankings):
     # exp(-120) is below what float32 holds, its logarithm is not
     components, n = PlackettLuceComponents(), rankings.num_items
     log_weights = np.zeros((1, n))
-    log_weights[0, int(rankings.orderings[0, 0])] = -120.0
+    first = int(rankings.orderings[0, 0])
+    log_weights[0, first] = -120.0
     rows = components.read(rankings)
-    got = jax.jit(lambda x: components.log_rows(x, rows))(log_weights)[0, 0]
+    log_rows = jax.jit(lambda x: components.log_rows(x, rows))
+    got = log_rows(log_weights)[0, 0]
     others = len([k for k in np.asarray(rankings.orderings[0]) if k >= 0]) - 1
     expected = -120.0 - sum(np.log(n - k) for k in (1, *range(1, others + 1)))
     assert float(got) == pytest.approx(expected, abs=1e-3)
+    # no weight at all is no NaN, and other rows do not see it
+    log_weights[0, first] = -np.inf
+    got = np.asarray(log_rows(log_weights))[:, 0]
+    lists = np.asarray(rankings.orderings)
+    is_last = lists[:, -1] == first  # of a full list, where it is left over
+    chosen = (lists == first).any(1) & ~(is_last & (lists.shape[1] == n))
+    np.testing.assert_array_equal(got < -1e29, chosen)
 
 
 def test_many_items_are_read_one_component_at_a_time():
