@@ -40,7 +40,7 @@ are named by what is left of the headers after their common beginning and end. R
 words, such as 1st or Second choice. 1 is the first choice unless --highest-first is given.
 
 What is odd in FILE is asked at once, each with the options that settle it, and the last line is a
-command that has an answer to each question, the first one that leads on.
+command that answers each question with the first option that works.
 
 Text files have commas, semicolons or tabs between the columns, and are in UTF-8 or UTF-16; for
 others there is --encoding.
@@ -110,8 +110,8 @@ def _asked(file: str, error: "RankingsError") -> UserError:
                 lines.append(f"   in the command: {shlex.join(words_of_options(answer))}")
         message = "\n".join(lines)
     about = (
-        "This command reads the file, with the first answers that lead on; change what is not "
-        "meant:"
+        "This command reads the file, with the first option that works for each question; change "
+        "what is not meant:"
     )
     if not found.is_read:
         about = (

@@ -20,7 +20,7 @@ class Questions(NamedTuple):
     """What is odd in a file, and answers with which it can be read.
 
     - **texts** - what is odd, where, and which options settle it, in the order of reading.
-    - **answers** - the options that answer each: those that its text names first and that lead on.
+    - **answers** - the options that answer each: the first ones with which the file can be read.
       Nothing, for the last one, if the file cannot be read on before a human decides.
     - **options** - all answers together, as :func:`~numpyro_rankings.read_survey` takes them beside
       the options that were given, which they replace.
@@ -127,5 +127,7 @@ def _questions(
     """Put questions together; one that needs several options was asked as often."""
     answers: dict[str, dict[str, Any]] = {}
     for text, answer in asked:
-        answers.setdefault(text, {}).update(answer)
+        # an answer that led on may have been replaced by a later one
+        final = {k: v if k in _ADDED_TO else options[k] for k, v in answer.items()}
+        answers.setdefault(text, {}).update(final)
     return Questions(tuple(answers), tuple(answers.values()), options, is_read)

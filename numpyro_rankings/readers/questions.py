@@ -2,6 +2,7 @@
 
 import fnmatch
 import os
+import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -21,6 +22,15 @@ from numpyro_rankings.words.options import option
 Aliases = Mapping[str, str] | str | os.PathLike | None
 DUPLICATES = ("first", "last", "drop")  # answers of a judge with several: one, or none
 _MOST_RANKINGS = 100_000_000
+# what columns are called that name the judges, or count them
+_OF_JUDGES = re.compile(
+    r"(?:.*[\W_])?(?i:id|judge|voter|respondent|participant|rater|user|ballot|name)s?"
+    r"(?:[\W_]?(?i:id|no|nr|name))?|.*[a-z]I[Dd]"
+)
+_OF_COUNTS = re.compile(
+    r"n|(?:num(?:ber)?[\W_]?(?:of[\W_])?)?(?:counts?|votes|voters|judges|ballots)|freq(?:uency)?",
+    re.I,
+)
 
 
 class QuestionSpec(NamedTuple):
@@ -262,20 +272,36 @@ def read_judges(grid: Grid, name: str, rows: np.ndarray, are_tasks: bool = False
     return column.mapped(str, object)[rows]
 
 
-def options_about_judges(column: Column, spec: QuestionSpec, is_sure: bool = True) -> str:
-    """Return which options take a column that is about the judges, or names them.
+def meaning_of_header(column: Column, spec: QuestionSpec) -> str:
+    """Return the option that takes a column by what it is called, or nothing."""
+    if spec.judge is None and _OF_JUDGES.fullmatch(column.name):
+        return "judge"
+    if spec.counts is None and _OF_COUNTS.fullmatch(column.name) and _has_numbers(column):
+        return "count"
+    return ""
 
-    That of texts, of which more than two thirds differ, is read as their names. Numbers may be
-    counts, too, which is not answered here.
 
-    :param is_sure: whether the column is no part of the question.
+def _has_numbers(column: Column) -> bool:
+    return all(whole_number(text) is not None for text in column.values if text)
+
+
+def options_beside(column: Column, spec: QuestionSpec, is_sure: bool = True) -> str:
+    """Return which options take a column that is no part of the question.
+
+    Texts of which more than two thirds differ are read as the names of the judges.
+
+    :param is_sure: whether it is no part of the question, if its name does not say so.
     """
-    texts = [text for text in column.values if text]
-    is_sure = is_sure and all(whole_number(text) is None for text in texts)
-    are_names = spec.judge is None and 3 * len(texts) > 2 * len(column.codes)
-    about = option("about", [*spec.about, column.name], is_sure and not are_names)
-    judge = option("judge", column.name, is_sure and are_names)
-    return f"add {about} if it is about the judges, or {judge} if it names them"
+    have_numbers = _has_numbers(column)
+    are_names = not have_numbers and 3 * len({*column.values} - {""}) > 2 * len(column.codes)
+    by_texts = "judge" if spec.judge is None and are_names else "about"
+    meaning = meaning_of_header(column, spec) or (by_texts if is_sure else "")
+    about = option("about", [*spec.about, column.name], meaning == "about")
+    judge = option("judge", column.name, meaning == "judge")
+    ways = f"add {about} if it is about the judges, or {judge} if it names them"
+    if have_numbers:
+        ways += f", or {option('count', column.name, meaning == 'count')} if it counts them"
+    return ways
 
 
 def one_answer_each(

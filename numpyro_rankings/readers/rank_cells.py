@@ -13,13 +13,14 @@ from numpyro_rankings.readers.answers import (
     GOOD,
     numbers_in,
     rank_in_words,
+    ranks_in,
     refuse_missing_ranks,
     without_missing,
 )
 from numpyro_rankings.readers.grids import Column, Grid, whole_number
 from numpyro_rankings.readers.headers import common_text
 from numpyro_rankings.readers.other_questions import refuse_other_questions
-from numpyro_rankings.readers.questions import Question, QuestionSpec, options_about_judges
+from numpyro_rankings.readers.questions import Question, QuestionSpec, options_beside
 from numpyro_rankings.words import plural, shorten
 from numpyro_rankings.words.options import option
 
@@ -61,21 +62,23 @@ def refuse_rank(
     """
     where, text = grid.at(row, column), column.text(row)
     number = whole_number(text)
-    about_judges = f"if the column has no ranks, {options_about_judges(column, spec, not is_item)}"
+    about_judges = f"; if the column has no ranks, {options_beside(column, spec, not is_item)}"
+    hint = ""
+    if number is None and re.search(r"\d", text):
+        hint = "; if it is a rank, write the number alone"
+    elif 2 * (ranks_in(column, num_items) > 0).sum() >= len(column.codes):
+        # a number that is a little too large may be the rank of another item
+        is_code = number is None or num_items is None or not 1 <= number <= 2 * num_items
+        code = option("missing", [*spec.missing, text], is_code)
+        hint = f"; if it means that the item is not ranked, add {code}"
     if number is None or number < 1 or num_items is None:
-        hint = ""
-        if number is None and re.search(r"\d", text):
-            hint = "; if it is a rank, write the number alone"
-        elif number is None and 2 * (numbers_in([column]) > 0).sum() >= len(column.codes):
-            code = option("missing", [*spec.missing, text])
-            hint = f"; if it means that the item is not ranked, add {code}"
         if num_items is not None and number is None:
-            hint += f"; {about_judges}"
+            hint += about_judges
         raise RankingsError(
             f"{where}: expected a rank, a whole number from 1, or nothing, got {text[:40]!r}{hint}"
         )
     raise RankingsError(
-        f"{where}: rank {number}, but there are {plural(num_items, 'item')}; "
+        f"{where}: rank {number}, but there are {plural(num_items, 'item')}{hint}"
         f"{about_judges}; if other items had ranks too, name the columns of these with "
         f"{option('columns')}, and add {option('gaps', 'close')}"
     )

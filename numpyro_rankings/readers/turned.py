@@ -80,23 +80,28 @@ def refuse_judges_in_columns(
 def _refuse_ranks_down(grid: Grid, columns: Sequence[Column], layout: str | None) -> None:
     """Refuse columns that have the ranks 1, 2, …, once each, where rows have not.
 
-    These are half of the rows, unless each cell has a rank.
+    These are half of the rows, unless each cell has a rank. A third of the columns may be odd,
+    too, such as those with ties.
     """
     numbers = numbers_in(columns)
+    num_lists = 0
     for column, of_column in zip(columns, numbers.T, strict=True):
         ranks = of_column[of_column > 0]
-        is_list = 1 < len(ranks) == len(np.unique(ranks)) and ranks.max() <= len(of_column)
-        if not is_list or ranks.min() != 1 or 2 * len(ranks) < (~column.is_blank()).sum():
+        is_rank = ranks <= len(of_column)
+        if 2 * is_rank.sum() < (~column.is_blank()).sum():
             return
+        is_list = 1 < len(ranks) == len(np.unique(ranks)) and is_rank.all()
+        num_lists += is_list and ranks.min() == 1
+    if 3 * num_lists < 2 * len(columns):
+        return
     ordered = np.sort(numbers, axis=1)
     is_odd = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] > 0)).any(1)
     if layout == "ranks":
         is_odd |= ordered[:, -1] > len(columns)
-    num_odd, is_whole = int(is_odd.sum()), (numbers > 0).all()
+    num_odd, is_whole = int(is_odd.sum()), (numbers > 0).all() and num_lists == len(columns)
     if num_odd and (is_whole or 2 * num_odd >= (ordered[:, -1] > 0).sum()):
-        _ask(
-            grid, columns, f"have ranks from 1 to {numbers.max()} once each, and the rows have not"
-        )
+        most = numbers[numbers <= len(numbers)].max()
+        _ask(grid, columns, f"have ranks from 1 to {most} once each, and the rows have not")
 
 
 def _refuse_names_down(

@@ -60,10 +60,43 @@ FIVE = {
         ],
         ["a b", "a b", "b"],
     ),
+    "long, by other names": (
+        "user,product,place\nx,a,1\nx,b,2\nx,c,99\ny,a,1\ny,b,3\nx,a,2\nx,b,1\nx,c,3\n",
+        {},
+        [
+            {"judge": "user"},
+            {"layout": "long"},
+            {"item": "product"},
+            {"rank": "place"},
+            {"missing": ["99"]},
+            {"duplicates": "first"},
+            {"gaps": "close"},
+        ],
+        ["a b", "a b"],
+    ),
+    "counts and ages": (
+        "n,age,a,b,c\n4,30,1,2,3\n3,41,1,,3\n2,30,2,77,1\n1,22,1,1,2\n",
+        {},
+        [
+            {"count": "n"},
+            {"about": ["age"]},
+            {"layout": "ranks"},
+            {"missing": ["77"]},
+            {"gaps": "close"},
+            {"overvote": "stop"},
+        ],
+        [*["a b c"] * 4, *["a c"] * 3, *["c a"] * 2],
+    ),
     "cell": (
         "id;list\n1;a, b, c\n2;b, , a\n1;c, a, b\n3;none, a, c\n",
-        {"judge": "id", "columns": "list"},
-        [{"gaps": "close"}, {"missing": "none"}, {"duplicates": "first"}],
+        {},
+        [
+            {"judge": "id"},
+            {"layout": "cell"},
+            {"gaps": "close"},
+            {"missing": "none"},
+            {"duplicates": "first"},
+        ],
         ["a b c", "b a", "a c"],
     ),
     "no header": (
@@ -73,9 +106,14 @@ FIVE = {
         ["1 3 2 4", "2 1 3 4", "3 4 1", "1 2 4", "3 2 1"],
     ),
     "judges in columns": (
-        "wine,J1,J2,J3\nRed,1,2,n/a\nWhite,2,1,1\nDry,3,3,2\n",
+        "wine,J1,J2,J3,J4\nRed,1,2,n/a,1\nWhite,2,1,1,1\nDry,3,3,2,2\n",
         {"missing": "0"},
-        [{"transpose": True}, {"layout": "ranks"}, {"missing": ["0", "n/a"]}],
+        [
+            {"transpose": True},
+            {"layout": "ranks"},
+            {"missing": ["0", "n/a"]},
+            {"overvote": "stop"},
+        ],
         ["Red White Dry", "White Red Dry", "White Dry"],
     ),
     "pairs": (
@@ -142,9 +180,8 @@ def test_data_frames():
         # ratings, and ranks that may start at 0: another reading would not be seen
         ("id,a,b,c\nx,3,3,1\ny,2,2,2\nz,1,99,1\n", {"judge": "id"}, "as in ratings"),
         ("a,b,c\n0,1,2\n2,0,1\n1,2,0\n", {}, "as once in every row"),
-        # which column has the counts, or the judges
-        ("n,a,b\n40,1,2\n30,2,99\n", {}, "rank 40, but there are 3 items"),
-        ("user,item,place\nu,a,1\nu,b,2\nv,a,2\nv,b,1\n", {}, "the layout is needed"),
+        # a rank of an item that has no column
+        ("a,b,c\n1,2,3\n2,5,1\n2,1,3\n3,1,2\n", {}, "rank 5, but there are 3 items"),
         # what is to be done in the file
         ("id,list\nx,a>b=c\ny,b>a>c\n", {"columns": "list"}, "1 row of 2 have ties"),
         ("judge,item,rank\nx,a,1\nx,b,1\ny,a,1\ny,b,99\n", {}, "1 of 2 judges have ties"),

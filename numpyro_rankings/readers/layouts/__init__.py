@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_shown
-from numpyro_rankings.readers.answers import numbers_in
+from numpyro_rankings.readers.answers import rank_in_words
 from numpyro_rankings.readers.grids import Grid
 from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.layouts.base import Layout
@@ -19,7 +19,7 @@ from numpyro_rankings.readers.layouts.marks import Marks
 from numpyro_rankings.readers.layouts.orders import Orders
 from numpyro_rankings.readers.layouts.ranks import Ranks
 from numpyro_rankings.readers.layouts.votes import BallotVotes
-from numpyro_rankings.readers.questions import QuestionSpec, options_about_judges
+from numpyro_rankings.readers.questions import QuestionSpec, meaning_of_header, options_beside
 from numpyro_rankings.words.options import option
 
 _KNOWN = (Ranks, Orders, Long, Cell, BallotVotes, Marks)
@@ -41,8 +41,6 @@ def layout_of_table(
 def _ask_layout(grid: Grid, picked: Sequence[int], spec: QuestionSpec) -> NoReturn:
     """Show the first row in two ways; an answer is what may be read, and is not read wrongly."""
     columns = [grid.cells[k] for k in picked]
-    numbers = numbers_in(columns)
-    are_ranks = bool(2 * (numbers > 0).sum() > (numbers != 0).sum())
     texts = [{*column.values} - {""} for column in columns]
     # places have items in common, and what names the judges has nothing in common with them
     others = [
@@ -50,19 +48,27 @@ def _ask_layout(grid: Grid, picked: Sequence[int], spec: QuestionSpec) -> NoRetu
         for column, x in zip(columns, texts, strict=True)
         if len(x) > 1 and not any(x & y for y in texts if y is not x)
     ]
-    judge = ""
-    if others:
-        is_sure = others[0] is columns[0] and 2 * len(others) < len(columns)
-        how = options_about_judges(others[0], spec, is_sure)
-        judge = f"; {others[0].name!r} may be no part of it: {how}"
-    cells = [(grid.cells[k].name, grid.cells[k].text(0)) for k in picked]
+    beside = next((x for x in columns if meaning_of_header(x, spec)), None)
+    if beside is None and others[:1] == columns[:1] and 2 * len(others) < len(columns):
+        beside = columns[0]
+    if beside is not None and len(columns) > 1:
+        raise RankingsError(
+            f"{grid.header_place}: is {beside.name!r} part of the question? If not, "
+            f"{options_beside(beside, spec)}; if it is, the layout is needed: add "
+            f"{option('layout')}"
+        )
+    counts = [item for column in columns for item in column.counts().items() if item[0]]
+    are_ranks = 2 * sum(k for x, k in counts if rank_in_words(x)) > sum(k for _, k in counts)
+    is_one = len(columns) == 1
+    is_long = spec.item is not None or (len(columns) == 2 and spec.judge is not None)
+    cells = [(column.name, column.text(0)) for column in columns]
     ranks = names_shown([f"{name!r} has rank {cell or 'none'}" for name, cell in cells])
     orders = names_shown([f"{cell or 'nothing'!r} is at place {name!r}" for name, cell in cells])
     raise RankingsError(
         f"{grid.where(0)}: the layout is needed. As ranks (one column for each item), this row "
         f"says: {ranks}. As orders (one column for each place): {orders}. Add "
-        f"{option('layout', 'ranks', are_ranks)} or "
+        f"{option('layout', 'ranks', are_ranks and not is_one)} or "
         f"{option('layout', 'orders', not (others or are_ranks))}, or "
-        f"{option('layout', 'long', spec.item is not None)} if each row is one judge and one item, "
-        f"or {option('layout', 'cell', False)} if one cell has the whole order{judge}"
+        f"{option('layout', 'long', is_long)} if each row is one judge and one item, or "
+        f"{option('layout', 'cell', is_one)} if one cell has the whole order"
     )

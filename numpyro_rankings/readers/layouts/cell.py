@@ -66,8 +66,8 @@ class Cell(Orders):
     def read_cells(self, question: Question) -> Question:
         """Split the cells into a column for each place."""
         grid, spec = question.grid, question.spec
-        columns, missing = without_missing(grid, question.columns, spec.missing, None)
-        places, notes = _places_of_cells(grid, columns[0], spec)
+        places, notes = _places_of_cells(grid, question.columns[0], spec)
+        places, missing = without_missing(grid, places, spec.missing, None)
         known = {*(spec.items or ()), *sure_words_of_ballots(places)}
         refuse_missing_items(grid, places, known)
         return question.with_columns(places, [*missing, *notes])
@@ -89,35 +89,33 @@ def _places_of_cells(
     grid: Grid, column: Column, spec: QuestionSpec
 ) -> tuple[list[Column], list[str]]:
     """Split cells that hold a whole order into a column for each place."""
-    texts = [text for text in column.values if text]
+    words = {text_key(word) for word in spec.missing}
+    texts = [text for text in column.values if text and text_key(text) not in words]
     if not texts:
         return [column], []
     split, notes = _way_without_brackets(grid, column, texts, spec)
     known = None if spec.items is None else set(spec.items)
-    words = {text_key(word) for word in spec.missing}
     index: dict[str, int] = {"": 0}
     lengths = np.zeros(len(column.values), np.int32)
     flat = array("i")
 
-    def parts_of(text: str) -> list[str]:
-        parts = ["" if words and text_key(x) in words else x for x in split(text)]
-        while parts and not parts[-1]:
-            parts.pop()
-        return parts
+    def parts_of(text: str) -> tuple[list[str], list[str]]:
+        parts = [text] if text_key(text) in words else split(text)
+        return _to_last(["" if text_key(x) in words else x for x in parts]), _to_last(parts)
 
     for k, text in enumerate(column.values):
-        parts = parts_of(text)
+        parts, written = parts_of(text)
         listed = [x for x in parts if x]
         if (
             (len(listed) < len(parts) and not spec.closes_gaps)
             or len(set(listed)) < len(listed)
             or (known is not None and not known.issuperset(listed))
         ):
-            number = int(column.mapped(lambda x: "" in parts_of(x), bool).sum())
+            number = int(column.mapped(lambda x: "" in parts_of(x)[0], bool).sum())
             hint = remedy_of_gap("", number)
             _refuse_list(grid.at_text(column, text), parts, spec, hint)
-        lengths[k] = len(parts)
-        for part in parts:
+        lengths[k] = len(written)
+        for part in written:
             flat.append(index.setdefault(part, len(index)))
     places = np.arange(max(1, lengths.max()))
     codes = np.zeros((len(lengths), len(places)), np.int32)
@@ -126,6 +124,11 @@ def _places_of_cells(
     return [
         Column(f"place {k + 1}", list(index), codes[column.codes, k]).keep(every) for k in places
     ], notes
+
+
+def _to_last(parts: Sequence[str]) -> list[str]:
+    """Return the places up to the last one that is not empty."""
+    return list(parts[: max((k for k, x in enumerate(parts, 1) if x), default=0)])
 
 
 def _way_without_brackets(

@@ -1,12 +1,12 @@
 """A row for each judge and item, with its rank."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_shown
-from numpyro_rankings.readers.answers import ranks_in, refuse_missing_items
+from numpyro_rankings.readers.answers import numbers_in, ranks_in, refuse_missing_items
 from numpyro_rankings.readers.grids import Column, Grid
 from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.layouts.base import Layout, Lines
@@ -16,11 +16,14 @@ from numpyro_rankings.readers.questions import (
     QuestionSpec,
     check_columns,
     is_repeated,
+    meaning_of_header,
     one_answer_each,
 )
 from numpyro_rankings.readers.rank_cells import read_ranks, refuse_rank
 from numpyro_rankings.readers.votes import notes_of_aliases, words_of_ballots
 from numpyro_rankings.words.options import option
+
+_RANKS = {"rank", "position"}
 
 
 class Long(Layout):
@@ -34,7 +37,7 @@ class Long(Layout):
     def sign(self, table: Table, picked: Sequence[int], spec: QuestionSpec) -> str:
         """Columns are named judge, item and rank."""
         names = {name.lower() for name in table.grid.columns}
-        is_long = {"judge", "item"} <= names and names & {"rank", "position"}
+        is_long = {"judge", "item"} <= names and names & _RANKS
         return "names of the columns" if is_long and not spec.patterns else ""
 
     def find_columns(
@@ -42,16 +45,14 @@ class Long(Layout):
     ) -> tuple[Sequence[int], QuestionSpec, list[str]]:
         """Find the columns of the judges, items and ranks; the others are left out."""
         grid = table.grid
-        judge = _find_column(grid, spec.judge, "judge", ("judge",))
-        item = _find_column(grid, spec.item, "item", ("item",))
-        rank = _find_column(grid, spec.rank, "rank", ("rank", "position"))
-        spec = spec._replace(judge=judge, item=item, rank=rank)
+        for meaning, names in (("judge", {"judge"}), ("item", {"item"}), ("rank", _RANKS)):
+            spec = spec._replace(**{meaning: _find_column(grid, spec, meaning, names)})
         check_columns(grid, spec)
         notes = []
         if others := [repr(x) for x in grid.columns if x and x not in spec.special]:
             verb = "column is" if len(others) == 1 else "columns are"
             notes.append(f"{len(others)} other {verb} left out: {names_shown(others)}")
-        return [grid.columns.index(rank)], spec, notes
+        return [grid.columns.index(spec.rank or "")], spec, notes
 
     def name_columns(self, question: Question) -> Question:
         """Keep the name: the items are in rows."""
@@ -109,18 +110,29 @@ class Long(Layout):
         return rows, {"item": named, "rank": places + 1}
 
 
-def _find_column(grid: Grid, given: str | None, meaning: str, names: Sequence[str]) -> str:
+def _find_column(grid: Grid, spec: QuestionSpec, meaning: str, names: Collection[str]) -> str:
     """Return the column with a meaning; by default the one that is called so."""
-    if given is not None:
+    if (given := getattr(spec, meaning)) is not None:
         return given
     called = [name for name in grid.columns if name.lower() in names]
     if len(called) != 1:
         known = ", ".join(map(repr, grid.columns))
+        likely = [
+            x.name for x in grid.cells if x.name not in spec.special and _may_be(x, meaning, spec)
+        ]
         raise RankingsError(
-            f"{grid.name}: which column has the {meaning}? Name it with {option(meaning)}; the "
-            f"columns are {known}"
+            f"{grid.name}: which column has the {meaning}? Name it with "
+            f"{option(meaning, *likely[:1])}; the columns are {known}"
         )
     return called[0]
+
+
+def _may_be(column: Column, meaning: str, spec: QuestionSpec) -> bool:
+    """Return whether a column may be that of the judges, items or ranks, for an answer."""
+    if meaning == "judge":
+        return meaning_of_header(column, spec) == "judge"
+    are_ranks = 2 * (numbers_in([column]) > 0).sum() > len(column.codes)
+    return bool(are_ranks) == (meaning == "rank")
 
 
 def _items(question: Question, judge: Column) -> tuple[tuple[str, ...], np.ndarray]:

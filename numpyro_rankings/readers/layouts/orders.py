@@ -18,7 +18,7 @@ from numpyro_rankings.readers.headers import Table, name_columns
 from numpyro_rankings.readers.layouts.base import Layout, Lines
 from numpyro_rankings.readers.lists import Lists, notes_of_holes, remedy_of_gap
 from numpyro_rankings.readers.other_questions import refuse_ticks
-from numpyro_rankings.readers.questions import Question, QuestionSpec, options_about_judges
+from numpyro_rankings.readers.questions import Question, QuestionSpec, options_beside
 from numpyro_rankings.readers.votes import sure_words_of_ballots
 from numpyro_rankings.words import shorten
 from numpyro_rankings.words.options import option
@@ -197,8 +197,7 @@ def _places(question: Question) -> list[Column]:
     if rest := [name for name in question.names if name not in names]:
         raise RankingsError(
             f"{question.grid.name}: the column {rest[0]!r} is no place; "
-            f"{options_about_judges(column_of[rest[0]], question.spec)}, or name it in "
-            f"{option('count')}"
+            f"{options_beside(column_of[rest[0]], question.spec)}"
         )
     return [column_of[name] for name in names]
 

@@ -12,7 +12,7 @@ from numpyro_rankings.readers.grids import Column, Grid, first_places, table_of
 from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.layouts.base import MARK_WORDS, BallotLayout
 from numpyro_rankings.readers.lists import Lists
-from numpyro_rankings.readers.questions import Question, QuestionSpec, options_about_judges
+from numpyro_rankings.readers.questions import Question, QuestionSpec, options_beside
 from numpyro_rankings.readers.votes import (
     Votes,
     is_write_in,
@@ -85,8 +85,7 @@ def _ranks_in_order(grid: Grid, names: Sequence[str], spec: QuestionSpec) -> lis
         )
     raise RankingsError(
         f"{grid.header_place}: the column {other!r} is no rank; pick the ranks with "
-        f"{option('columns')}, or {options_about_judges(grid.column(other), spec)}, or name it in "
-        f"{option('count')}"
+        f"{option('columns')}, or {options_beside(grid.column(other), spec)}"
     )
 
 
