@@ -74,8 +74,8 @@ def test_what_only_a_person_can_answer(folder, capsys):
     (folder / "t.csv").write_text("a,b,c\n1,2,99\n2,5,1\n2,1,3\n3,1,2\n")
     lines = asked(capsys, "describe", "t.csv")
     assert "rank 5" in lines[-3] and lines[-2].startswith("The last question needs a decision")
-    (folder / "t.csv").write_text("n,a,b\n40,1,2\n30,2,1\n")
-    assert len(asked(capsys, "describe", "t.csv", "--layout", "ranks")) == 1
+    (folder / "t.csv").write_text("judge,item,rank\nx,a,1\nx,b,1\n")
+    assert len(asked(capsys, "describe", "t.csv")) == 1
 
 
 def test_pairs_need_a_model_of_choice_sets(folder, capsys):
