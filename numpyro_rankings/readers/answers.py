@@ -105,7 +105,7 @@ def refuse_missing_ranks(
             if text and is_meant:
                 raise RankingsError(
                     f"{grid.at_text(column, text)}: expected a rank, a whole number from 1, or "
-                    f"nothing, got {text!r}{_in_cells(columns, text)}; if it means that the item "
+                    f"nothing, got {text!r}{in_cells(columns, text)}; if it means that the item "
                     f"is not ranked, add {option('missing', [*missing, text])}"
                 )
 
@@ -134,13 +134,13 @@ def refuse_missing_items(
             if text and is_odd and text not in (known or ()):
                 raise RankingsError(
                     f"{grid.at_text(column, text)}: is {text!r} an item?"
-                    f"{_in_cells(columns, text, ' It is in {}.')} If it means that nothing is "
+                    f"{in_cells(columns, text, ' It is in {}.')} If it means that nothing is "
                     f"ranked, {how or 'add ' + option('missing', text)}; if it is one, name all "
                     f"items with {option('items')}"
                 )
 
 
-def _in_cells(columns: Sequence[Column], text: str, form: str = ", as in {}") -> str:
+def in_cells(columns: Sequence[Column], text: str, form: str = ", as in {}") -> str:
     """Return in how many cells a text is, if in several."""
     number = sum(column.counts().get(text, 0) for column in columns)
     return form.format(plural(number, "cell")) if number > 1 else ""

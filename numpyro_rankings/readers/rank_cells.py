@@ -11,6 +11,7 @@ from numpyro_rankings.rankings.names import names_shown
 from numpyro_rankings.readers.answers import (
     BAD,
     GOOD,
+    in_cells,
     numbers_in,
     rank_in_words,
     ranks_in,
@@ -70,7 +71,7 @@ def refuse_rank(
         # a number that is a little too large may be the rank of another item
         is_code = number is None or num_items is None or not 1 <= number <= 2 * num_items
         code = option("missing", [*spec.missing, text], is_code)
-        hint = f"; if it means that the item is not ranked, add {code}"
+        hint = f"{in_cells([column], text)}; if it means that the item is not ranked, add {code}"
     if number is None or number < 1 or num_items is None:
         if num_items is not None and number is None:
             hint += about_judges
