@@ -45,14 +45,16 @@ class Long(Layout):
     ) -> tuple[Sequence[int], QuestionSpec, list[str]]:
         """Find the columns of the judges, items and ranks; the others are left out."""
         grid = table.grid
-        for meaning, names in (("judge", {"judge"}), ("item", {"item"}), ("rank", _RANKS)):
-            spec = spec._replace(**{meaning: _find_column(grid, spec, meaning, names)})
+        spec = spec._replace(judge=_find_column(grid, spec, "judge", {"judge"}))
+        spec = spec._replace(item=_find_column(grid, spec, "item", {"item"}))
+        rank = _find_column(grid, spec, "rank", _RANKS)
+        spec = spec._replace(rank=rank)
         check_columns(grid, spec)
         notes = []
         if others := [repr(x) for x in grid.columns if x and x not in spec.special]:
             verb = "column is" if len(others) == 1 else "columns are"
             notes.append(f"{len(others)} other {verb} left out: {names_shown(others)}")
-        return [grid.columns.index(spec.rank or "")], spec, notes
+        return [grid.columns.index(rank)], spec, notes
 
     def name_columns(self, question: Question) -> Question:
         """Keep the name: the items are in rows."""
@@ -117,12 +119,11 @@ def _find_column(grid: Grid, spec: QuestionSpec, meaning: str, names: Collection
     called = [name for name in grid.columns if name.lower() in names]
     if len(called) != 1:
         known = ", ".join(map(repr, grid.columns))
-        likely = [
-            x.name for x in grid.cells if x.name not in spec.special and _may_be(x, meaning, spec)
-        ]
+        others = (x for x in grid.cells if x.name not in spec.special)
+        likely = next((x.name for x in others if _may_be(x, meaning, spec)), None)
         raise RankingsError(
             f"{grid.name}: which column has the {meaning}? Name it with "
-            f"{option(meaning, *likely[:1])}; the columns are {known}"
+            f"{option(meaning, likely)}; the columns are {known}"
         )
     return called[0]
 
