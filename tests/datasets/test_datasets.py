@@ -103,7 +103,7 @@ def edit(old, new, text=TABLE):
 BAD = {
     "empty": ("", 1, ["empty"]),
     "binary": (b"\x89PNG\0", 1, ["not a text file"]),
-    "other table": ("voter,red,blue\n1,A,B\n", 2, ["layout=", "'A' is at place 'red'"]),
+    "other table": ("shade,red,blue\n1,A,B\n", 2, ["layout=", "'A' is at place 'red'"]),
     "no columns": (edit("count,ordering\n", ""), 6, ["'count,ordering'", "14,A>B>c3"]),
     "no items": ("count,ordering\n1,A\n", 1, ["at least 2 items", "# item A", "got 0"]),
     "one item": ("# item A: Ann\ncount,ordering\n1,A\n", 2, ["at least 2 items", "got 1"]),
