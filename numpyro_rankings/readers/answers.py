@@ -57,11 +57,15 @@ def rank_in_words(text: str) -> tuple[int, str] | None:
 
 
 def without_missing(
-    grid: Grid, columns: Sequence[Column], missing: Sequence[str], num_items: int | None
+    grid: Grid,
+    columns: Sequence[Column],
+    missing: Sequence[str],
+    num_items: int | None,
+    what: str = "cell",
 ) -> tuple[list[Column], list[str]]:
     """Make cells empty that say that nothing is ranked, and tell how many there were.
 
-    Of ranks of ``num_items`` items, none can say so.
+    Of ranks of ``num_items`` items, none can say so. The note calls cells **what** they are.
     """
     if not missing:
         return list(columns), []
@@ -79,7 +83,7 @@ def without_missing(
             if text_key(text) in keys:
                 counts[keys[text_key(text)]] += num_cells
     emptied = [x.with_texts(lambda text: "" if text_key(text) in keys else text) for x in columns]
-    shown = ", ".join(f"{word!r} in {plural(k, 'cell')}" for word, k in counts.items())
+    shown = ", ".join(f"{word!r} in {plural(k, what)}" for word, k in counts.items())
     return emptied, [f"read as not ranked: {shown}"]
 
 

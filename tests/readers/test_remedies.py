@@ -42,6 +42,18 @@ def test_lists_in_brackets_of_any_length(tmp_path):
     assert orders_of(survey) == ["ab", "c", "ca"]
 
 
+@pytest.mark.parametrize("form", ["{}", "[{}]", "1. {}"])
+def test_words_within_lists_are_counted(form):
+    cells = [["a", "N/A", "b"], ["b", "n/a"], ["N/A"], ["c", "a", "b"], ["N/A", "99"]]
+    if form == "1. {}":
+        texts = ["; ".join(f"{k}. {x}" for k, x in enumerate(cell, 1)) for cell in cells]
+    else:
+        texts = [form.format("; ".join(cell)) for cell in cells]
+    survey = read_survey(pd.DataFrame({"list": texts}), "cell", missing="N/A,99", gaps="close")
+    assert orders_of(survey) == ["ab", "b", "cab"]
+    assert "read as not ranked: 'N/A' in 4 places, '99' in 1 place" in survey.notes
+
+
 def test_lists_as_numpy_writes_them():
     table = pd.DataFrame({"list": ["['a' 'b']", "['b' 'a']"]})
     assert orders_of(read_survey(table, "cell", separator="space")) == ["ab", "ba"]

@@ -615,7 +615,7 @@ def test_rows_are_counted_before_they_are_read(tmp_path, monkeypatch):
     book.save(path)
     assert read_survey(path, "ranks", max_rows=8).rankings.num_rankings == 7
     monkeypatch.setattr(openpyxl, "load_workbook", None)
-    with pytest.raises(RankingsError, match="x.xlsx: a sheet has more than 7 rows.* max_rows="):
+    with pytest.raises(RankingsError, match=r"x\.xlsx: a sheet has more than 7 rows.* max_rows="):
         read_survey(path, "ranks", max_rows=7)
 
 

@@ -65,8 +65,11 @@ class Cell(Orders):
     def read_cells(self, question: Question) -> Question:
         """Split the cells into a column for each place."""
         grid, spec = question.grid, question.spec
-        columns, missing = without_missing(grid, question.columns, spec.missing, None)
-        places, notes = _places_of_cells(grid, columns[0], spec)
+        (column,), _ = without_missing(grid, question.columns, spec.missing, None)
+        places, notes = _places_of_cells(grid, column, spec)
+        # a word may be a whole cell, or at a place of a list
+        every = [*question.columns, *places]
+        (_, *places), missing = without_missing(grid, every, spec.missing, None, "place")
         known = {*(spec.items or ()), *sure_words_of_ballots(places)}
         refuse_missing_items(grid, places, known)
         return question.with_columns(places, [*missing, *notes])
@@ -87,7 +90,10 @@ _Split = Callable[[str], list[str]]
 def _places_of_cells(
     grid: Grid, column: Column, spec: QuestionSpec
 ) -> tuple[list[Column], list[str]]:
-    """Split cells that hold a whole order into a column for each place."""
+    """Split cells that hold a whole order into a column for each place.
+
+    Words that mean that nothing is ranked stay, and are no items.
+    """
     texts = [text for text in column.values if text]
     if not texts:
         return [column], []
@@ -98,16 +104,15 @@ def _places_of_cells(
     lengths = np.zeros(len(column.values), np.int32)
     flat = array("i")
     for k, text in enumerate(column.values):
-        parts = ["" if words and text_key(x) in words else x for x in split(text)]
-        while parts and not parts[-1]:
-            parts.pop()
-        listed = [x for x in parts if x]
+        parts = _without_end(split(text))
+        said = _without_end(["" if words and text_key(x) in words else x for x in parts])
+        listed = [x for x in said if x]
         if (
-            (len(listed) < len(parts) and not spec.closes_gaps)
+            (len(listed) < len(said) and not spec.closes_gaps)
             or len(set(listed)) < len(listed)
             or (known is not None and not known.issuperset(listed))
         ):
-            _refuse_list(grid.at_text(column, text), parts, spec.items, spec.closes_gaps)
+            _refuse_list(grid.at_text(column, text), said, spec.items, spec.closes_gaps)
         lengths[k] = len(parts)
         for part in parts:
             flat.append(index.setdefault(part, len(index)))
@@ -118,6 +123,13 @@ def _places_of_cells(
     return [
         Column(f"place {k + 1}", list(index), codes[column.codes, k]).keep(every) for k in places
     ], notes
+
+
+def _without_end(parts: list[str]) -> list[str]:
+    """Return a list up to its last text that is not empty."""
+    while parts and not parts[-1]:
+        parts.pop()
+    return parts
 
 
 def _way_without_brackets(
