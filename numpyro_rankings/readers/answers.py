@@ -30,6 +30,11 @@ _RANK = re.compile(
     r"=\s*(?P<equal>\D+)|\s+(?P<bare>(?:best|worst|(?:most|least)(?: \w+)?|highest|lowest)))?",
     re.IGNORECASE,
 )
+_RANK_IN_HEADER = re.compile(
+    r"\b(?:choice|rank(?:ing)?|place|pref(?:erence)?|vote)[ _#:.-]*(\d+)\b|"
+    rf"\b(\d+)(?:st|nd|rd|th)\b|\b({'|'.join(NUMBER_WORDS[:10])})\b",
+    re.IGNORECASE,
+)
 GOOD = r"(?:best|most|highest|top|favou?rite|greatest|first choice)"
 BAD = r"(?:worst|least|lowest|bottom|last)"
 _END_OF_SCALE = re.compile(rf"\b(?:{GOOD}|{BAD})\b", re.IGNORECASE)
@@ -38,7 +43,7 @@ _NO_RANK = set(
     "n/a|n.a.|n / a|not applicable|not ranked|unranked|no rank|none|no answer|no opinion|dk|"
     "don't know|do not know|no preference|refused|skipped|not selected|null|nil|-|–|—|--|.|?|"
     "blank|blank vote|left blank|no vote|not voted|no selection|skip|missing|abstain|abstained|"
-    "spoiled|spoilt|invalid".split("|")
+    "spoiled|spoilt|invalid|void|empty|blanks".split("|")
 )
 _NO_RANK_CODES = {0, -1, -9, -99, -999, 88, 98, 99, 888, 999, 9999}
 _IN_BRACKETS = re.compile(r"<[^<>]*>|\[[^\[\]]*\]|\([^()]*\)|\{[^{}]*\}|\*[^*]*\*")
@@ -54,6 +59,19 @@ def rank_in_words(text: str) -> tuple[int, str] | None:
     number, word, *comments = match.group("number", "word", "inside", "after", "equal", "bare")
     rank = int(number) if number else NUMBER_WORDS.index(word.lower()) + 1
     return rank, next(filter(None, comments), "").strip()
+
+
+def rank_of_header(name: str) -> int | None:
+    """Return the rank that the name of a column says, such as ``Mayor, 2nd choice``."""
+    if name.isdecimal():
+        return int(name)
+    if (said := rank_in_words(name)) is not None:
+        return said[0]
+    match = _RANK_IN_HEADER.search(name)
+    if match is None:
+        return None
+    number = match[1] or match[2]
+    return int(number) if number else NUMBER_WORDS.index(match[3].lower()) + 1
 
 
 def without_missing(

@@ -37,6 +37,7 @@ _BLANK = {"", "NA", "NaN", "nan", "<NA>", "#N/A"}  # as spreadsheets, R and pand
 _ERRORS = {"#DIV/0!", "#REF!", "#VALUE!", "#NAME?", "#NUM!", "#NULL!"}  # of spreadsheets
 # not "1,000", which may be a thousand
 _WHOLE = re.compile(r"[+-]?\d{1,15}(?:[.,]0{0,2})?")
+_SCIENTIFIC = re.compile(r"\d\.\d{2,}e[+-]\d\d")  # as NumPy and C write 2.00e+00
 _LINES_OF_HEAD, _LABELS_SHOWN = 20, 3
 _MOST_TITLES = 3  # lines above the names of the columns
 _NO_MARK = "\x1f"  # between columns where there is one only: no text has it
@@ -276,6 +277,9 @@ def _check_may_have_no_header(suffix: str) -> None:
 
 def whole_number(text: str) -> int | None:
     """Return the whole number that a cell holds, such as ``3``, ``3.0`` or ``3,0``, or None."""
+    if _SCIENTIFIC.fullmatch(text):
+        number = float(text)
+        return int(number) if number.is_integer() and number < 1e15 else None
     return int(re.split("[.,]", text)[0]) if _WHOLE.fullmatch(text) else None
 
 

@@ -118,6 +118,14 @@ def test_items_that_are_never_compared(capsys, tmp_path, kind):
     assert not any(line.startswith("no judge lists") for line in described(capsys, f"x.{kind}"))
 
 
+def test_names_that_are_words_of_ballots(capsys, tmp_path):
+    names = TOI.replace("NAME 3: C", "NAME 3: Overvote").replace("NAME 4: D", "NAME 4: skipped")
+    (tmp_path / "x.toi").write_text(names)
+    assert (
+        "these items may say that a rank is blank or has several names: 'Overvote', 'skipped'"
+    ) in described(capsys, "x.toi")
+
+
 def test_ties_of_the_last_items(capsys, tmp_path):
     text = TOI.replace("toi", "toc").replace("1,{2,3},4", "1,{2,3,4}").replace("6: 4", "6: 4,3,2,1")
     text = text.replace("{2,1},3", "2,3,{1,4}").replace("1: {1,2}", "1: 3,{1,2,4}")

@@ -321,16 +321,19 @@ def test_a_gap_of_the_only_item_left_out(layout):
     """It is either the item that is missing, or last; a list without a gap ends with it."""
     frame = pd.DataFrame(A_HOLE[layout])
     settings = {"items": list("ABCD")} | ({} if layout == "long" else {"judge": "who"})
-    if layout != "cell":
-        with refusal("gaps='close' keeps", "the only one left out", "gaps='fill' puts it"):
-            read_survey(frame, layout, **settings)
+    left_out = "that is the only one left out" if layout == "cell" else "the only one left out, as"
+    with refusal("gaps='close' keeps", left_out, "gaps='fill' puts"):
+        read_survey(frame, layout, **settings)
     filled = read_survey(frame, layout, gaps="fill", **settings)
     assert joined(filled) == ["A B C D", "D A B C", "A B C"]
     assert filled.notes[-1] == "the one item that is left out was put at the one gap of 2 lists"
     closed = read_survey(frame, layout, gaps="close", **settings)
     assert joined(closed) == ["A C D", "A B C", "A B C"]
     assert "gaps were closed in 2 lists" in closed.notes
-    assert any(note.startswith("in 2 lists with a gap one item is") for note in closed.notes)
+    note = "in 2 lists with a gap one item is left out, which is read as {}: gaps='fill' puts"
+    assert any(x.startswith(note.format("below the others")) for x in closed.notes)
+    others = read_survey(frame, layout, gaps="close", unranked="not-offered", **settings)
+    assert any(x.startswith(note.format("not offered")) for x in others.notes)
 
 
 def test_fill_closes_other_gaps():

@@ -23,6 +23,7 @@ from numpyro_rankings.readers.grids import Column, Grid
 from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.layouts.base import MARK_WORDS, Lines
 from numpyro_rankings.readers.layouts.orders import Orders
+from numpyro_rankings.readers.other_questions import refuse_several_names
 from numpyro_rankings.readers.questions import Question, QuestionSpec
 from numpyro_rankings.readers.votes import sure_words_of_ballots
 from numpyro_rankings.words import plural, shorten
@@ -31,11 +32,11 @@ from numpyro_rankings.words.options import option
 _SHOWN, _LENGTH = 3, 60  # items in a message, and letters of a text
 _MARKS = ("->", ";", ">", "|", "\n", ",", "→", "≻")
 _NUMBER_OF_ITEM = re.compile(r"(?:^|(?<=\s))[(#]?(\d{1,3})[.)]\s+(?=\S)")
-_WITH_RANK = re.compile(r".*\S\s*[:=]\s*\d{1,3}", re.DOTALL)
+_WITH_RANK = re.compile(r".*\S\s*(?:[:=]\s*\d{1,3}|\(\d{1,3}\))", re.DOTALL)
 _NUMBERED = re.compile(r"[(#]?(\d{1,3})\s*[.):](?!\d)\s*(.+)", re.DOTALL)  # not 1.5
 _SIDE_BY_SIDE = re.compile(r"[\"']\s+[\"']")
-# around a whole list, as in [Ann, Bob], {Ann, Bob} and c(Ann, Bob)
-_AROUND = re.compile(r"(?:\[([^\[\]]*)\]|\{([^{}]*)\}|c?\(([^()]*)\))", re.DOTALL)
+# around a whole list, as in [Ann, Bob], {Ann, Bob}, <Ann, Bob> and c(Ann, Bob)
+_AROUND = re.compile(r"(?:\[([^\[\]]*)\]|\{([^{}]*)\}|<([^<>]*)>|c?\(([^()]*)\))", re.DOTALL)
 
 
 class Cell(Orders):
@@ -71,6 +72,7 @@ class Cell(Orders):
         every = [*question.columns, *places]
         (_, *places), missing = without_missing(grid, every, spec.missing, None, "place")
         known = {*(spec.items or ()), *sure_words_of_ballots(places)}
+        refuse_several_names(grid, places, known)
         refuse_missing_items(grid, places, known)
         return question.with_columns(places, [*missing, *notes])
 
@@ -212,7 +214,10 @@ def _refuse_list(
     """Say why the parts of a cell are no list of items."""
     if "" in parts and not closes_gaps:
         shown = shorten("; ".join(parts), _LENGTH)
-        hint = f"{option('gaps', 'close')} keeps the order of the items that are ranked"
+        hint = (
+            f"{option('gaps', 'close')} keeps the order of the items that are ranked, and "
+            f"{option('gaps', 'fill')} puts an item there that is the only one left out"
+        )
         if not any(x and not x.isdecimal() for x in parts):
             hint = (
                 "if the numbers are ranks, split the cells into a column for each item, and add "
