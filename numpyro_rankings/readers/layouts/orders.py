@@ -64,7 +64,7 @@ class Orders(Layout):
 
     def names_of_export(self, question: Question, short: Sequence[str]) -> dict[int, str]:
         """Put places in the order of the ranks that their headers say; their names stay."""
-        order = _order_of_ranks(short) or range(len(short))
+        order = _order_of_ranks(short) or order_of_numbers(short) or range(len(short))
         return {k: question.names[k] for k in order}
 
     def read_cells(self, question: Question) -> Question:
