@@ -16,6 +16,7 @@ from numpyro_rankings.rankings.counts import item_counts, ranks_of_items
 from numpyro_rankings.readers import BallotCounts, Survey
 from numpyro_rankings.readers.layouts import LAYOUTS
 from numpyro_rankings.readers.unsupported import TiedOrders
+from numpyro_rankings.readers.votes import words_of_ballots
 from numpyro_rankings.words import plural, shorten, span
 
 ITEMS_SHOWN, _PAIRS_SHOWN = 40, 12
@@ -295,6 +296,9 @@ def odd_names(items: Sequence[str]) -> Iterator[str]:
     missing = [repr(x) for x in items if x.casefold() in _MISSING]
     if missing:
         yield f"these items may mean that nothing was ranked: {list_names(missing)}"
+    said = [repr(x) for x in words_of_ballots(items) if x.casefold() not in _MISSING]
+    if said:
+        yield f"these items may say that a rank is blank or has several names: {list_names(said)}"
     words = [x for x in items if not x.isupper()]
     codes = [repr(x) for x in items if x.isupper() and len(x) < 4]
     if len(words) > 2 and len(words) + len(codes) == len(items) and len(codes) in (1, 2):

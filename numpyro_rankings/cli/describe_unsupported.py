@@ -1,5 +1,6 @@
 """What ``numpyro-rankings describe`` says of PrefLib files that no model can take yet."""
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator
 
@@ -15,6 +16,8 @@ from numpyro_rankings.cli.describe_rankings import (
     shared_answers,
     what_to_check,
 )
+from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.rankings.counts import apart_in_words
 from numpyro_rankings.readers.preflib import ends_in_tie
 from numpyro_rankings.readers.unsupported import Categories, MatchingGraph, TiedOrders, Unsupported
 from numpyro_rankings.words import plural, shorten, span
@@ -106,6 +109,11 @@ def _odd_orders(file: TiedOrders) -> Iterator[str]:
     if never:
         yield f"nobody ranks {list_names(never)}"
     yield from odd_names(file.items)
+    tied = int(file.counts @ [bool(_sizes(order)) for order in file.orders])
+    yield f"{tied:,} of {plural(file.num_rankings, 'judge')} have ties"
+    listed = [list(itertools.chain.from_iterable(order)) for order in file.orders]
+    if apart := apart_in_words(Rankings.from_orderings(listed, items=file.items)):
+        yield apart
     all_tied = sum(
         count
         for order, count in zip(file.orders, file.counts.tolist(), strict=True)

@@ -15,8 +15,8 @@ from numpyro_rankings.words.commands import OUT
 _MIN_DRAWS = 4  # R-hat needs at least these in each chain
 _READING = (
     "judge about count items item rank unranked gaps columns missing top highest_first duplicates "
-    "separator header header_rows transpose encoding overvote skipped repeated write_ins max_ranks "
-    "aliases contest"
+    "separator header header_rows transpose encoding max_rows overvote skipped repeated write_ins "
+    "max_ranks aliases contest"
 ).split()
 
 
@@ -280,6 +280,11 @@ class TableOptions:
         "each column is a judge, and each row an item or a place, which the column of --judge, or "
         "the first, names; or each row is a judge, although the table does not look so",
         action=argparse.BooleanOptionalAction,
+    )
+    max_rows: int | None = option(
+        "read a spreadsheet of up to K rows, which a small file may unpack to (default: 1,048,576)",
+        "K",
+        type=int,
     )
     overvote: str | None = option(
         "where a rank has several names, the list ends, or the rank is passed over (default: stop)",

@@ -155,12 +155,8 @@ def _begin(
         earlier, options = _resume(options)
     options = replace(options, run=options.run.filled())
     check_ess(options.run.plan())
-    if not resumes and (out / FITS).exists() and not options.run.force:
-        raise UserError(
-            f"{out} has the results of several files: go on with --resume {out}, or use --force to "
-            "replace them"
-        )
-    check_output(out, options.run.replaces)
+    has_fits = not resumes and (out / FITS).exists() and not options.run.force
+    check_output(out, options.run.replaces or has_fits)
     check_replaceable(out, (_TABLE, FITS))
     fits, others = _match_fits(files, earlier)
     todo = [fit for fit in fits if not _is_finished(fit, out)]
@@ -168,6 +164,11 @@ def _begin(
         note(f"finished already: {len(fits) - len(todo)} of {plural(len(fits), 'file')}")
     for fit in todo:  # all files are checked before the first one is fitted
         _check_readable(fit, options, read)
+    if has_fits:
+        raise UserError(
+            f"{out} has the results of several files: go on with --resume {out}, or use --force to "
+            "replace them"
+        )
     failed = sum(fit.ended == _FAILED for fit in fits)
     if failed and not resumes and (out / FITS).exists():
         raise UserError(f"{plural(failed, 'file')} cannot be fitted: nothing in {out} was replaced")

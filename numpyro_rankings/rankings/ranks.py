@@ -133,5 +133,6 @@ def _ranks_problem(
         )
     return (
         f"item {named[place]!r} has rank {rank:g} where {place + 1} was expected; the ranks of a "
-        "row are 1, 2, 3, … without gaps"
+        "row are 1, 2, 3, … without gaps here: read_rankings(table, …, gaps='close') keeps the "
+        "order, and gaps='fill' puts an item at the gap that is the only one left out"
     )

@@ -30,6 +30,11 @@ _RANK = re.compile(
     r"=\s*(?P<equal>\D+)|\s+(?P<bare>(?:best|worst|(?:most|least)(?: \w+)?|highest|lowest)))?",
     re.IGNORECASE,
 )
+_RANK_IN_HEADER = re.compile(
+    r"\b(?:choice|rank(?:ing)?|place|pref(?:erence)?|vote)[ _#:.-]*(\d+)\b|"
+    rf"\b(\d+)(?:st|nd|rd|th)\b|\b({'|'.join(NUMBER_WORDS[:10])})\b",
+    re.IGNORECASE,
+)
 GOOD = r"(?:best|most|highest|top|favou?rite|greatest|first choice)"
 BAD = r"(?:worst|least|lowest|bottom|last)"
 _END_OF_SCALE = re.compile(rf"\b(?:{GOOD}|{BAD})\b", re.IGNORECASE)
@@ -38,7 +43,7 @@ _NO_RANK = set(
     "n/a|n.a.|n / a|not applicable|not ranked|unranked|no rank|none|no answer|no opinion|dk|"
     "don't know|do not know|no preference|refused|skipped|not selected|null|nil|-|–|—|--|.|?|"
     "blank|blank vote|left blank|no vote|not voted|no selection|skip|missing|abstain|abstained|"
-    "spoiled|spoilt|invalid".split("|")
+    "spoiled|spoilt|invalid|void|empty|blanks".split("|")
 )
 _NO_RANK_CODES = {0, -1, -9, -99, -999, 88, 98, 99, 888, 999, 9999}
 _IN_BRACKETS = re.compile(r"<[^<>]*>|\[[^\[\]]*\]|\([^()]*\)|\{[^{}]*\}|\*[^*]*\*")
@@ -56,12 +61,29 @@ def rank_in_words(text: str) -> tuple[int, str] | None:
     return rank, next(filter(None, comments), "").strip()
 
 
+def rank_of_header(name: str) -> int | None:
+    """Return the rank that the name of a column says, such as ``Mayor, 2nd choice``."""
+    if name.isdecimal():
+        return int(name)
+    if (said := rank_in_words(name)) is not None:
+        return said[0]
+    match = _RANK_IN_HEADER.search(name)
+    if match is None:
+        return None
+    number = match[1] or match[2]
+    return int(number) if number else NUMBER_WORDS.index(match[3].lower()) + 1
+
+
 def without_missing(
-    grid: Grid, columns: Sequence[Column], missing: Sequence[str], num_items: int | None
+    grid: Grid,
+    columns: Sequence[Column],
+    missing: Sequence[str],
+    num_items: int | None,
+    what: str = "cell",
 ) -> tuple[list[Column], list[str]]:
     """Make cells empty that say that nothing is ranked, and tell how many there were.
 
-    Of ranks of ``num_items`` items, none can say so.
+    Of ranks of ``num_items`` items, none can say so. The note calls cells **what** they are.
     """
     if not missing:
         return list(columns), []
@@ -79,7 +101,7 @@ def without_missing(
             if text_key(text) in keys:
                 counts[keys[text_key(text)]] += num_cells
     emptied = [x.with_texts(lambda text: "" if text_key(text) in keys else text) for x in columns]
-    shown = ", ".join(f"{word!r} in {plural(k, 'cell')}" for word, k in counts.items())
+    shown = ", ".join(f"{word!r} in {plural(k, what)}" for word, k in counts.items())
     return emptied, [f"read as not ranked: {shown}"]
 
 

@@ -46,14 +46,14 @@ def refuse_ballot_as_header(grid: Grid, spec: QuestionSpec, source: Any) -> None
             return
     shown = names_shown([repr(x[:40]) for x in names if x], 6)
     name = str(source).lower()
-    how = f"{option('header', 'none')} if it is a ballot"
+    how = f"add {option('header', 'none')} if it is a ballot"
     if is_frame:
         how = "read the file with header=None if it is a ballot"
     elif not name.endswith((".csv", ".tsv", ".txt", ".xlsx")):
         how = "write the file with names of the columns if it is a ballot"
     raise RankingsError(
         f"{grid.header_place}: the first row must name the columns, got {shown}, as in the rows "
-        f"below: {'' if is_frame else 'add '}{how}, or {option('header_rows', 1)} if these are "
+        f"below: {how}, or {option('header_rows', 1)} if these are "
         "names"
     )
 

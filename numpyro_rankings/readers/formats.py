@@ -152,6 +152,8 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
         False says that each row is a judge.
     :param encoding: of a text file, such as ``"windows-1252"``; by default UTF-8, or UTF-16 if the
         file begins with its mark. Others are never guessed.
+    :param max_rows: how many rows a spreadsheet may have, by default 1,048,576: a small file may
+        unpack to more than memory holds.
     :param overvote: of ballots, what becomes of a rank with several names: ``"stop"``, the list
         ends before it, the default; or ``"skip"``, the rank is passed over.
     :param skipped: of ballots, how many blank ranks may follow one another before a name; the list

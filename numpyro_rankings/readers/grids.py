@@ -9,9 +9,10 @@ import csv
 import itertools
 import os
 import re
+import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -36,10 +37,12 @@ _BLANK = {"", "NA", "NaN", "nan", "<NA>", "#N/A"}  # as spreadsheets, R and pand
 _ERRORS = {"#DIV/0!", "#REF!", "#VALUE!", "#NAME?", "#NUM!", "#NULL!"}  # of spreadsheets
 # not "1,000", which may be a thousand
 _WHOLE = re.compile(r"[+-]?\d{1,15}(?:[.,]0{0,2})?")
+_SCIENTIFIC = re.compile(r"\d\.\d{2,}e[+-]\d\d")  # as NumPy and C write 2.00e+00
 _LINES_OF_HEAD, _LABELS_SHOWN = 20, 3
 _MOST_TITLES = 3  # lines above the names of the columns
 _NO_MARK = "\x1f"  # between columns where there is one only: no text has it
-_MOST_ROWS, _MOST_CELLS = 2**20, 2**25  # of a sheet; spreadsheets have no more rows
+_MOST_ROWS, _CELLS_OF_ROW = 2**20, 2**5  # of a sheet; spreadsheets have no more rows
+_BYTES_AT_ONCE = 2**20  # of a file that is unpacked
 _ROWS_AT_ONCE = 2**8  # more would not stay in the cache of the processor
 _IN_BRACKETS = r"[^\s,;()\[\]\"]+\[\d{1,3}\]"  # a name and its rank, as "C04[1]"
 _LIST = re.compile(r"c?[\[({][^\[\](){}]*[\])}]")  # a list in brackets, without quotes
@@ -147,17 +150,23 @@ def read_grid(
     encoding: str | None = None,
     layout: str | None = None,
     has_header: bool = True,
+    max_rows: int | None = None,
 ) -> Grid:
     """Read a table whose first row names the columns; :func:`check_cells` checks the names.
 
     Texts in ``names`` are names and not blanks, such as an item "NA". A text file whose ``layout``
     is ``"cell"`` may have one column, in which commas separate no columns. Without a header,
-    columns are called 1, 2, …
+    columns are called 1, 2, … A spreadsheet with more than ``max_rows`` rows is refused.
     """
     is_frame = hasattr(source, "columns") and hasattr(source, "iloc")
     suffix = "" if is_frame else Path(source).suffix.lower()
     if not has_header:
         _check_may_have_no_header(suffix)
+    if max_rows is not None and suffix not in EXCEL_SUFFIXES:
+        raise RankingsError(
+            f"{option('max_rows')} goes with a spreadsheet ({', '.join(EXCEL_SUFFIXES)}): of other "
+            "tables all rows are read"
+        )
     if is_frame:
         if encoding is not None:
             raise RankingsError("encoding is that of a text file, and does not go with a table")
@@ -172,8 +181,9 @@ def read_grid(
     if not Path(name).is_file():
         read_lines(name)  # refuses what is no file
     read, package = _PACKAGES[suffix]
+    settings = (has_header, max_rows) if suffix in EXCEL_SUFFIXES else ()
     try:
-        return read(name, names) if has_header else read(name, names, False)
+        return read(name, names, *settings)
     except ImportError as error:
         raise RankingsError(
             f"{name}: {suffix} files need the package {package}: pip install "
@@ -267,6 +277,9 @@ def _check_may_have_no_header(suffix: str) -> None:
 
 def whole_number(text: str) -> int | None:
     """Return the whole number that a cell holds, such as ``3``, ``3.0`` or ``3,0``, or None."""
+    if _SCIENTIFIC.fullmatch(text):
+        number = float(text)
+        return int(number) if number.is_integer() and number < 1e15 else None
     return int(re.split("[.,]", text)[0]) if _WHOLE.fullmatch(text) else None
 
 
@@ -419,33 +432,58 @@ def _has_blanks_between_columns(text: TextFile, first: int, has_header: bool) ->
     return is_column and not has_lists
 
 
-def _rows_of_sheet(name: str, sheet: Any) -> Iterator[Sequence[Any]]:
+def _count_rows(name: str, most: int) -> None:
+    """Refuse a file with more rows than are read, in a fraction of the time in which they are read.
+
+    None is counted that is not there: it is by the rows that are read that the rest is refused.
+    """
+    with zipfile.ZipFile(name) as book:
+        for sheet in (part for part in book.namelist() if part.startswith("xl/worksheets/")):
+            number = 0
+            with book.open(sheet) as stream:
+                while some := stream.read(_BYTES_AT_ONCE):
+                    number += some.count(b"<row ") + some.count(b"<row>")
+                    if number > most:
+                        _refuse_size(f"{name}: a sheet", f"{most:,} rows")
+
+
+def _rows_of_sheet(name: str, sheet: Any, most: int) -> Iterator[Sequence[Any]]:
     """Yield the rows of a sheet, not more than memory has room for: a small file can have many."""
     sheet.reset_dimensions()  # which a file may state wrong: rows beyond them would be lost
     width = 0
     for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
         width = max(width, len(row))  # to which all rows are filled up
-        if number > _MOST_ROWS or number * width > _MOST_CELLS:
-            limit = f"{_MOST_ROWS:,} rows" if number > _MOST_ROWS else f"{_MOST_CELLS:,} cells"
-            raise RankingsError(
-                f"{name}: the sheet {sheet.title!r} has more than {limit}, the most that are read "
-                "of a spreadsheet; if they are meant, save it as .csv"
-            )
+        if number > most:
+            _refuse_size(f"{name}: the sheet {sheet.title!r}", f"{most:,} rows")
+        if number * width > most * _CELLS_OF_ROW:
+            limit = f"{most * _CELLS_OF_ROW:,} cells, {_CELLS_OF_ROW} for each of {most:,} rows"
+            _refuse_size(f"{name}: the sheet {sheet.title!r}", limit)
         yield row
 
 
-def _read_excel(name: str, names: Sequence[str], has_header: bool = True) -> Grid:
+def _refuse_size(sheet: str, limit: str) -> NoReturn:
+    raise RankingsError(
+        f"{sheet} has more than {limit}, the most that are read of a spreadsheet; if they are "
+        f"meant, save it as .csv, or read more with {option('max_rows')}, as memory allows"
+    )
+
+
+def _read_excel(
+    name: str, names: Sequence[str], has_header: bool = True, max_rows: int | None = None
+) -> Grid:
     import openpyxl
 
+    most = _MOST_ROWS if max_rows is None else max_rows
+    _count_rows(name, most)
     tables, notes = [], []
     for has_values in (True, False):  # the values, and the formulas that they are of
         book = openpyxl.load_workbook(name, read_only=True, data_only=has_values)
         try:
             first, *others = book.worksheets
-            rows = [[_text(cell) for cell in row] for row in _rows_of_sheet(name, first)]
+            rows = [[_text(cell) for cell in row] for row in _rows_of_sheet(name, first, most)]
             width = max(map(len, rows), default=0)  # some programs do not save empty cells
             tables.append([row + [""] * (width - len(row)) for row in rows])
-            rows_of_others = (row for sheet in others for row in _rows_of_sheet(name, sheet))
+            rows_of_others = (row for sheet in others for row in _rows_of_sheet(name, sheet, most))
             if not has_values and any(cell is not None for row in rows_of_others for cell in row):
                 notes.append(f"only the first sheet is read, {first.title!r}")
         finally:

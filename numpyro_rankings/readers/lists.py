@@ -8,6 +8,7 @@ import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.readers.ballots import BallotCounts, about_ties
+from numpyro_rankings.readers.questions import QuestionSpec
 from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
 
@@ -32,7 +33,7 @@ def lists_of_ranks(
     entries: _Entries,
     rows: np.ndarray,
     where: Callable[[int], str],
-    gaps: str,
+    spec: QuestionSpec,
     weights: np.ndarray | None = None,
     takes_rules: bool = False,
 ) -> Lists:
@@ -53,18 +54,19 @@ def lists_of_ranks(
     has_hole = has_gap & ~is_tied & (lengths == n - 1)
     if has_hole.any():
         has_hole &= ranks[np.cumsum(lengths) - 1] == n
-    wrong = is_tied | (has_gap & (gaps == "refuse"))
+    wrong = is_tied | (has_gap & (not spec.closes_gaps))
     if wrong.any():
         k = int(np.argmax(wrong))
         own = np.flatnonzero(of_list == k)
         left_out = items[n * (n - 1) // 2 - int(sorted_items[own].sum())] if has_hole[k] else ""
-        remedy = remedy_of_gap(left_out, int((has_gap & ~is_tied).sum()))
+        number = int((has_gap & ~is_tied).sum())
+        remedy = remedy_of_gap(left_out, number, spec.is_not_offered)
         listed = [(int(ranks[j]), items[sorted_items[j]]) for j in own]
         _refuse_ranks(where(k), listed, _count_ties(is_tied, weights, takes_rules), remedy)
-    notes = notes_of_holes(int(has_hole.sum()), gaps)
-    if notes and gaps == "fill":
+    notes = notes_of_holes(int(has_hole.sum()), spec)
+    if notes and spec.gaps == "fill":
         filled = _filled(n, (of_list, sorted_items, ranks), np.flatnonzero(has_hole))
-        return lists_of_ranks(items, filled, rows, where, gaps)._replace(notes=notes)
+        return lists_of_ranks(items, filled, rows, where, spec)._replace(notes=notes)
     orderings = np.full((len(rows), max(1, lengths.max(initial=0))), -1)
     orderings[of_list, place] = sorted_items
     return Lists(items, orderings, rows, where, int(has_gap.sum()), notes=notes)
@@ -78,23 +80,27 @@ def _filled(n: int, entries: _Entries, lists: np.ndarray) -> _Entries:
     return np.append(of_list, lists), np.append(items, item), np.append(ranks, rank)
 
 
-def notes_of_holes(number: int, gaps: str) -> tuple[str, ...]:
+def notes_of_holes(number: int, spec: QuestionSpec) -> tuple[str, ...]:
     """Return what was done with lists in which one item and one rank, not the last, are left out.
 
-    The item has that rank, or is below the others: nothing in the list says which.
+    The item has that rank, is below the others, or was not offered: nothing in the list says which.
     """
     if not number:
         return ()
-    if gaps == "fill":
+    if spec.gaps == "fill":
         of = plural(number, "list")
         return (f"the one item that is left out was put at the one gap of {of}",)
     return (
-        f"in {plural(number, 'list')} with a gap one item is left out, which is read as below the "
-        f"others: {option('gaps', 'fill')} puts it at the gap instead",
+        f"in {plural(number, 'list')} with a gap one item is left out, which is read as "
+        f"{_meaning(spec.is_not_offered)}: {option('gaps', 'fill')} puts it at the gap instead",
     )
 
 
-def remedy_of_gap(left_out: str, number: int) -> str:
+def _meaning(is_not_offered: bool) -> str:
+    return "not offered" if is_not_offered else "below the others"
+
+
+def remedy_of_gap(left_out: str, number: int, is_not_offered: bool) -> str:
     """Return what to do about a gap, and about the only item that the list leaves out, if any.
 
     **number** lists have gaps.
@@ -104,7 +110,7 @@ def remedy_of_gap(left_out: str, number: int) -> str:
     if not left_out:
         return close
     return (
-        f"{close}, and reads {left_out!r}, the only one left out, as below them; "
+        f"{close}, and reads {left_out!r}, the only one left out, as {_meaning(is_not_offered)}; "
         f"{option('gaps', 'fill')} puts it at the gap"
     )
 

@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import NoReturn
 
 import numpy as np
@@ -22,9 +22,13 @@ _TICKS = set(
 
 
 # letters of the names of columns of pairs: of the one above, and of the other
-_ABOVE = set("winner won wins preferred chosen better selected accepted topitem winneritem".split())
-_BELOW = set("loser lost losses rejected worse other unchosen bottomitem loseritem".split())
-_OUTCOMES = _ABOVE | set("preference choice outcome result winnerid".split())
+_ABOVE = set(
+    "winner winning won wins victor preferred chosen better selected accepted topitem".split()
+)
+_BELOW = set("loser losing lost losses defeated rejected worse other unchosen bottomitem".split())
+_OUTCOMES = _ABOVE | set("preference choice outcome result response label pick vote win".split())
+_KINDS = "item|team|player|model|option|answer|response|candidate|stimulus"
+_KIND = re.compile(rf"(?:{_KINDS})?(.+?)(?:{_KINDS}|name|id|code)*")  # around a word
 _SIDES = {"", *"012abhd", "left", "right", "home", "away", "tie", "draw", "both"}
 _OF_PAIRS = (("a", "b"), ("1", "2"), ("left", "right"), ("i", "j"), ("x", "y"), ("home", "away"))
 _OF_RANKS = re.compile(r"(?:choice|rank|place|pref|preference|position|pos)$")
@@ -33,6 +37,7 @@ _OF_RANKS = re.compile(r"(?:choice|rank|place|pref|preference|position|pos)$")
 def refuse_pairs(grid: Grid, picked: Sequence[str]) -> None:
     """Refuse a table of which some columns say that each row compares two items."""
     name_of = {letters(name): name for name in picked}
+    name_of = {m[1]: name_of[x] for x in name_of if (m := _KIND.fullmatch(x))} | name_of
     above = next((x for x in name_of if x in _ABOVE), None)
     below = next((x for x in name_of if x in _BELOW), None)
     two: list[str] = []
@@ -118,6 +123,21 @@ def _refuse_ranks_from_0(grid: Grid, columns: Sequence[Column], numbers: np.ndar
             "nothing, got '0', as once in every row: add 1 to the ranks if they start at 0; add "
             f"{option('missing', '0', False)} if 0 means that the item is not ranked"
         )
+
+
+def refuse_several_names(grid: Grid, columns: Sequence[Column], known: Container[str]) -> None:
+    """Refuse a cell such as ``Ann|Bob`` if others have each of its names; **known** are items."""
+    texts = {text for column in columns for text in column.values if text}
+    for column in columns:
+        for text in column.values:
+            parts = [x.strip() for x in re.split(r"//|[|;=/\n,]", text)]
+            if len(parts) > 1 and text not in known and texts.issuperset(parts):
+                raise RankingsError(
+                    f"{grid.at_text(column, text)}: {text[:60]!r} seems to be several names at one "
+                    f"place; ties are not supported, and with a column for each rank "
+                    f"{option('layout', 'votes')} and {option('overvote')} read them; if it is one "
+                    f"name, name all items with {option('items')}"
+                )
 
 
 def refuse_ticks(grid: Grid, columns: Sequence[Column]) -> None:

@@ -114,6 +114,7 @@ class TableOptions(NamedTuple):
     aliases: Aliases = None
     contest: str | None = None
     encoding: str | None = None
+    max_rows: int | None = None
 
     def check(self) -> None:
         """Refuse values that an option does not have."""
@@ -126,6 +127,9 @@ class TableOptions(NamedTuple):
             if value not in known:
                 expected = " or ".join(repr(x) for x in known if x is not None)
                 raise RankingsError(f"{name} is {expected}, not {value!r}")
+        most = self.max_rows
+        if most is not None and (not isinstance(most, int | np.integer) or most < 1):
+            raise RankingsError(f"max_rows is a whole number from 1, not {most!r}")
         if self.header not in (None, "none"):
             raise RankingsError(f"header is 'none', if there is none, not {self.header!r}")
         if self.header is not None and self.header_rows is not None:

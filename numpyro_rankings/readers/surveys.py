@@ -118,7 +118,8 @@ def read_layout(source: Any, layout: str | None = None, **options: Any) -> Surve
     given.check()
     spec = given.spec()
     source, notes = _with_index(source, spec.named)
-    grid = read_grid(source, spec.items or (), given.encoding, layout, spec.has_header)
+    settings = given.encoding, layout, spec.has_header, given.max_rows
+    grid = read_grid(source, spec.items or (), *settings)
     if not (layout == "orders" and spec.is_not_offered):  # which reads pairs as what they are
         refuse_pairs(grid, [x for x in grid.columns if spec.may_pick(x)])
     if spec.has_header and given.header_rows is None:

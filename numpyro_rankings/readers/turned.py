@@ -115,8 +115,9 @@ def _refuse_names_down(
     if not others or (numbers_in(others) > 0).any():
         return
     ranks = [rank_in_words(text) for text in first.values]
-    is_in_order = len(ranks) == len(first.codes) and all(
-        rank is not None and rank[0] == k for k, rank in enumerate(ranks, 1)
+    places = [0 if rank is None else rank[0] for rank in ranks]
+    is_in_order = len(ranks) == len(first.codes) and (
+        min(places, places[::-1]) == list(range(1, len(places) + 1))
     )
     if is_in_order and spec.judge is None:
         also = f"; if these are the judges, add {option('judge', first.name)}"

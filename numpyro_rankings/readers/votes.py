@@ -26,7 +26,10 @@ BLANK_WORDS = {
     *("exhausted", "exhaust", "exhaustedballot"),
     *_UNSURE,
 }
-OVERVOTE_WORDS = {"over", "overvote", "overvotes", "overvoted", "overranked"}
+OVERVOTE_WORDS = {
+    *("over", "overvote", "overvotes", "overvoted", "overranked"),
+    *("doublevote", "multiplevotes", "multiplemarks"),
+}
 _CODES = {"o": OVERVOTE, "ov": OVERVOTE, "u": BLANK, "uv": BLANK}
 _WRITE_IN = re.compile(
     r"(?:(?:un)?(?:declared|qualified|resolved|registered|certified|official)\s+)?"

@@ -92,12 +92,38 @@ def test_orders_with_ties(capsys):
             "4 C 0 68 0 –",
             "a judge who ties two items, or ranks neither, is left out of their share",
             "What to check:",
+            "14 of 20 judges have ties",
             "judges who tie all items that they list: 1",
             "Which model: none yet, because of the ties; fit and compare refuse the file without "
             "--overvote stop, which ends a list before its first tie; or --overvote skip, which "
             "passes over ties",
         ],
     )
+
+
+SETS_APART = "no judge lists items of more than one of the sets {A and C} and {B and D}"
+
+
+@pytest.mark.parametrize("kind", ["soi", "toi"])
+def test_items_that_are_never_compared(capsys, tmp_path, kind):
+    """Also in lists with ties, whose items are compared."""
+    text = TOI.replace("1,{2,3},4", "1,3").replace("{2,1},3", "3,1").replace("{1,2}", "{2,4}")
+    if kind == "soi":
+        text = text.replace("toi", "soi").replace("{2,4}", "2,4")
+    (tmp_path / f"x.{kind}").write_text(text)
+    lines = described(capsys, f"x.{kind}")
+    assert f"{SETS_APART}: were all items offered to all?" in lines
+    assert ("1 of 20 judges have ties" in lines) == (kind == "toi")
+    (tmp_path / f"x.{kind}").write_text(text.replace("6: 4", "6: 4,1"))
+    assert not any(line.startswith("no judge lists") for line in described(capsys, f"x.{kind}"))
+
+
+def test_names_that_are_words_of_ballots(capsys, tmp_path):
+    names = TOI.replace("NAME 3: C", "NAME 3: Overvote").replace("NAME 4: D", "NAME 4: skipped")
+    (tmp_path / "x.toi").write_text(names)
+    assert (
+        "these items may say that a rank is blank or has several names: 'Overvote', 'skipped'"
+    ) in described(capsys, "x.toi")
 
 
 def test_ties_of_the_last_items(capsys, tmp_path):

@@ -333,6 +333,13 @@ def test_what_is_resumed_has_the_same_model(folder, capsys):
         assert words in message and message.count("\n") == 1
     assert run_fit(*files, *MODEL, "--out", "out") == 2
     assert "out has the results of several files: go on with --resume" in capsys.readouterr().err
+    # first what is wrong with the files and the options
+    (folder / "b.soi").write_text("14: 1,2")
+    assert run_fit(*files, *MODEL, "--out", "out") == 2
+    first, second = capsys.readouterr().err.splitlines()
+    assert "b.soi:1: expected a header line" in first and "has the results of" in second
+    assert run_fit(*files, *MODEL, "--gaps", "close", "--out", "out") == 2
+    assert "a.soi: gaps does not go with a PrefLib file" in capsys.readouterr().err
     (folder / "b.soi").write_text(SOI)
     assert run_fit(*files, *MODEL, *FIXED, "--resume", "out") == 2
     assert "b.soi has changed since it was fitted: remove out/b" in capsys.readouterr().err

@@ -108,6 +108,16 @@ def test_headers_are_headers(tmp_path, name):
     assert survey.rankings.num_rankings == len(text.splitlines()) - 1
 
 
+@pytest.mark.parametrize("mark", [",", " "])
+def test_ranks_as_numpy_saves_them(tmp_path, mark):
+    ranks = np.array([[2, 1, 3], [1, 2, 3], [1, 3, 2]])
+    np.savetxt(tmp_path / "t.csv", ranks, delimiter=mark)
+    with refusal("the first row must name the columns", "header='none'"):
+        read_survey(tmp_path / "t.csv", "ranks")
+    survey = read_survey(tmp_path / "t.csv", "ranks", header="none")
+    assert joined(survey) == ["2 1 3", "1 2 3", "1 3 2"]
+
+
 def test_columns_of_a_data_frame_by_number():
     frame = pd.DataFrame(np.array([[2, 1, 3], [1, 2, 3]]), columns=["1", "2", "3"])
     assert joined(read_survey(frame, "ranks")) == ["2 1 3", "1 2 3"]

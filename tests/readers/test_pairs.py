@@ -16,6 +16,10 @@ TWO_COLUMNS = [
     ("preferred", "other"),
     ("chosen", "rejected"),
     ("won", "lost"),
+    ("winner_id", "loser_id"),
+    ("Winning team", "Losing team"),
+    ("preferred_option", "other_option"),
+    ("chosen_response", "rejected_response"),
 ]
 
 
@@ -45,6 +49,10 @@ def test_the_options_of_the_message_read_pairs(names):
         ("Left", "Right", "preferred"),
         ("option A", "option B", "outcome"),
         ("home", "away", "result"),
+        ("left", "right", "label"),
+        ("player1", "player2", "winner_name"),
+        ("option1", "option2", "selected_option"),
+        ("team_home", "team_away", "winning team"),
     ],
 )
 @pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
@@ -72,6 +80,12 @@ def test_a_pattern_that_leaves_the_pairs_out():
 def test_a_choice_that_is_of_no_pair():
     frame = pd.DataFrame({"choice": [3, 1, 2], "b1": ["x", "y", "x"], "b2": ["y", "x", "y"]})
     assert joined(read_survey(frame, "orders", columns="*"))[0] == "3 x y"
+
+
+def test_words_of_pairs_beside_orders():
+    for names in (("team1", "team2", "label"), ("item_1", "item_2", "vote")):
+        frame = pd.DataFrame([["a", "b", "north"], ["b", "a", "south"]], columns=names)
+        assert joined(read_survey(frame, "orders", about=names[2])) == ["a b", "b a"]
 
 
 def test_ranks_are_no_pairs():

@@ -1,5 +1,6 @@
 """Tables that are read although their form is unusual, and remedies that messages name."""
 
+import re
 from collections import Counter
 
 import numpy as np
@@ -27,6 +28,7 @@ def read(tmp_path, text, layout=None, suffix=".csv", **options):
         ["{a > b > c}", "{c > a > b}"],
         ["(a; b; c)", "(c; a; b)"],
         ['c("a", "b", "c")', 'c("c", "a", "b")'],
+        ["<a, b, c>", "<c, a, b>"],
         ["[1. a; 2. b; 3. c]", "[1. c; 2. a; 3. b]"],
     ],
 )
@@ -40,6 +42,18 @@ def test_lists_in_brackets_of_any_length(tmp_path):
     text = 'id,list\n1,"[a, b]"\n2,[c]\n3,[]\n4,"[c, a]"\n'
     survey = read(tmp_path, text, columns="list", items=["a", "b", "c"])
     assert orders_of(survey) == ["ab", "c", "ca"]
+
+
+@pytest.mark.parametrize("form", ["{}", "[{}]", "1. {}"])
+def test_words_within_lists_are_counted(form):
+    cells = [["a", "N/A", "b"], ["b", "n/a"], ["N/A"], ["c", "a", "b"], ["N/A", "99"]]
+    if form == "1. {}":
+        texts = ["; ".join(f"{k}. {x}" for k, x in enumerate(cell, 1)) for cell in cells]
+    else:
+        texts = [form.format("; ".join(cell)) for cell in cells]
+    survey = read_survey(pd.DataFrame({"list": texts}), "cell", missing="N/A,99", gaps="close")
+    assert orders_of(survey) == ["ab", "b", "cab"]
+    assert "read as not ranked: 'N/A' in 4 places, '99' in 1 place" in survey.notes
 
 
 def test_lists_as_numpy_writes_them():
@@ -131,6 +145,60 @@ def test_races_are_not_mixed(tmp_path):
     assert orders_of(read(tmp_path, text, "ranks", columns="B*")) == ["BobAnn"]
 
 
+def test_two_questions_are_no_list(tmp_path):
+    text = "A 1st choice,A 2nd choice,B 1st choice,B 2nd choice\na,b,c,d\nb,a,d,c\n"
+    with pytest.raises(RankingsError, match=r"several columns are place 1, such as 'B 1st choice'"):
+        read(tmp_path, text, "orders")
+    assert orders_of(read(tmp_path, text, "orders", columns="B*")) == ["cd", "dc"]
+
+
+def test_places_of_a_race(tmp_path):
+    text = "id,A!!2nd choice,A!!1st choice\n1,b,a\n2,a,b\n"
+    survey = read(tmp_path, text, judge="id")
+    assert (survey.layout, orders_of(survey)) == ("orders", ["ab", "ba"])
+
+
+@pytest.mark.parametrize("mark", ["|", "=", "/", ", "])
+def test_several_names_at_a_place(tmp_path, mark):
+    for text, layout in (
+        (f'1st;2nd\na;b\nb;a\n"a{mark}b";c\n', "orders"),
+        (f"list\na;b\nb;a\na{mark}b;c\n", "cell"),
+    ):
+        options = {"layout": layout} | ({"separator": ";"} if layout == "cell" else {})
+        refused = (
+            rf"table.csv:4: .*'a{re.escape(mark)}b' seems to be several names .*layout='votes'"
+        )
+        with pytest.raises(RankingsError, match=refused):
+            read(tmp_path, text, **options)
+        items = ["a", "b", "c", f"a{mark}b"]
+        assert orders_of(read(tmp_path, text, items=items, **options))[2] == f"a{mark}bc"
+
+
+def test_ranks_in_parentheses(tmp_path):
+    with pytest.raises(RankingsError, match=r"'a\(1\)' seems to be an item and its rank"):
+        read(tmp_path, "list\na(1)>b(2)\nb(1)>a(2)\n", "cell")
+
+
+def test_places_with_the_same_items_are_no_ticks(tmp_path):
+    text = "1st,2nd,3rd,4th\na,,c,d\na,b,c,d\n"
+    with pytest.raises(RankingsError, match="gaps='fill' puts it at the gap"):
+        read(tmp_path, text)
+    assert orders_of(read(tmp_path, text, gaps="fill")) == ["abcd", "abcd"]
+
+
+@pytest.mark.parametrize("layout", ["votes", "marks"])
+def test_races_of_ballots(tmp_path, layout):
+    rows = {"votes": ("1,2", "b,a", "a,"), "marks": ("a 1,a 2,b 1,b 2", "0,1,1,0", "1,0,0,0")}
+    heads, *below = rows[layout]
+    one, other = (",".join(f"{race}!!{x}" for x in heads.split(",")) for race in "AB")
+    text = "\n".join([one, *below])
+    assert orders_of(read(tmp_path, text, layout)) == ["ba", "a"]
+    text = "\n".join([f"{one},{other}", *(f"{x},{x}" for x in below)])
+    with pytest.raises(RankingsError, match="of 2 races, such as 'A' and 'B'"):
+        read(tmp_path, text, layout)
+    assert orders_of(read(tmp_path, text, layout, columns="B*")) == ["ba", "a"]
+
+
 @pytest.mark.parametrize(
     "names",
     [
@@ -144,6 +212,17 @@ def test_races_are_not_mixed(tmp_path):
 def test_choices_are_places(tmp_path, names):
     text = f"id,{names[2]},{names[0]},{names[1]}\nx,c,a,b\ny,b,c,a\n"
     assert orders_of(read(tmp_path, text, judge="id")) == ["abc", "cab"]
+
+
+@pytest.mark.parametrize(
+    "layout, is_picked", [("orders", False), ("orders", True), ("votes", True)]
+)
+@pytest.mark.parametrize("name", ["Q1_{}", "top{}", "Q7.{}_TEXT", "A{}"])
+def test_places_by_the_last_number(tmp_path, layout, is_picked, name):
+    names = ",".join(name.format(k) for k in (1, 10, 2, 3))
+    picked = {"columns": name.format("*")} if is_picked else {}
+    survey = read(tmp_path, f"{names}\na,d,b,c\nb,c,a,d\n", layout, **picked)
+    assert orders_of(survey) == ["abcd", "badc"]
 
 
 @pytest.mark.parametrize("names", ["1,2", "#1,#2", "No. 1,No. 2", "1.,2."])

@@ -321,16 +321,19 @@ def test_a_gap_of_the_only_item_left_out(layout):
     """It is either the item that is missing, or last; a list without a gap ends with it."""
     frame = pd.DataFrame(A_HOLE[layout])
     settings = {"items": list("ABCD")} | ({} if layout == "long" else {"judge": "who"})
-    if layout != "cell":
-        with refusal("gaps='close' keeps", "the only one left out", "gaps='fill' puts it"):
-            read_survey(frame, layout, **settings)
+    left_out = "that is the only one left out" if layout == "cell" else "the only one left out, as"
+    with refusal("gaps='close' keeps", left_out, "gaps='fill' puts"):
+        read_survey(frame, layout, **settings)
     filled = read_survey(frame, layout, gaps="fill", **settings)
     assert joined(filled) == ["A B C D", "D A B C", "A B C"]
     assert filled.notes[-1] == "the one item that is left out was put at the one gap of 2 lists"
     closed = read_survey(frame, layout, gaps="close", **settings)
     assert joined(closed) == ["A C D", "A B C", "A B C"]
     assert "gaps were closed in 2 lists" in closed.notes
-    assert any(note.startswith("in 2 lists with a gap one item is") for note in closed.notes)
+    note = "in 2 lists with a gap one item is left out, which is read as {}: gaps='fill' puts"
+    assert any(x.startswith(note.format("below the others")) for x in closed.notes)
+    others = read_survey(frame, layout, gaps="close", unranked="not-offered", **settings)
+    assert any(x.startswith(note.format("not offered")) for x in others.notes)
 
 
 def test_fill_closes_other_gaps():
@@ -588,24 +591,54 @@ def test_texts_that_look_like_tables(tmp_path, text, expected):
 
 
 @pytest.mark.parametrize("sheet", ["ballots", "notes"])
-@pytest.mark.parametrize(("limit", "words"), [("_MOST_ROWS", "5 rows"), ("_MOST_CELLS", "5 cells")])
+@pytest.mark.parametrize(("row", "column", "words"), [(900, 1, "5 rows"), (3, 99, "160 cells, 32")])
 def test_a_spreadsheet_that_unpacks_to_more_than_is_read(
-    sheet, limit, words, tmp_path, monkeypatch
+    sheet, row, column, words, tmp_path, monkeypatch
 ):
-    """It is refused at once, not when all of it is in memory."""
+    """It is refused at once, not when all of it is in memory, unless an option says how many."""
     book, path, read = openpyxl.Workbook(), tmp_path / "x.xlsx", []
     book.active.title = "ballots"
     book.active.append(["Ann", "Bob"])
     book.active.append([1, 2])
-    (book["ballots"] if sheet == "ballots" else book.create_sheet(sheet))["A900"].value = 7
+    (book["ballots"] if sheet == "ballots" else book.create_sheet(sheet)).cell(row, column, 7)
     book.save(path)
     text = grids._text
     monkeypatch.setattr(grids, "_text", lambda cell: read.append(cell) or text(cell))
-    monkeypatch.setattr(grids, limit, 5)
-    message = f"x.xlsx: the sheet '{sheet}' has more than {words}, .* save it as .csv"
+    message = f"x.xlsx: the sheet '{sheet}' has more than {words}.* save it as .csv.* max_rows="
+    with pytest.raises(RankingsError, match=message):
+        read_survey(path, "ranks", max_rows=5)
+    assert len(read) < 400
+    monkeypatch.setattr(grids, "_MOST_ROWS", 5)
     with pytest.raises(RankingsError, match=message):
         read_survey(path, "ranks")
-    assert len(read) < 20
+    if sheet == "notes":
+        assert read_survey(path, "ranks", max_rows=900).rankings.num_rankings == 1
+
+
+def test_rows_are_counted_before_they_are_read(tmp_path, monkeypatch):
+    book, path = openpyxl.Workbook(), tmp_path / "x.xlsx"
+    for row in (["Ann", "Bob"], *[[1, 2]] * 7):
+        book.active.append(row)
+    book.save(path)
+    assert read_survey(path, "ranks", max_rows=8).rankings.num_rankings == 7
+    monkeypatch.setattr(openpyxl, "load_workbook", None)
+    with pytest.raises(RankingsError, match=r"x\.xlsx: a sheet has more than 7 rows.* max_rows="):
+        read_survey(path, "ranks", max_rows=7)
+
+
+@pytest.mark.parametrize(
+    "most, source, words",
+    [
+        (0, "x.csv", "max_rows is a whole number from 1, not 0"),
+        (5, "x.csv", r"max_rows= goes with a spreadsheet \(.xlsx\)"),
+        (5, None, "max_rows= goes with a spreadsheet"),
+    ],
+)
+def test_rows_of_other_tables_have_no_limit(tmp_path, most, source, words):
+    table = pd.DataFrame({"Ann": [1], "Bob": [2]})
+    path = write(tmp_path, "Ann,Bob\n1,2\n", "x.csv")
+    with pytest.raises(RankingsError, match=words):
+        read_survey(table if source is None else path, "ranks", max_rows=most)
 
 
 def test_a_spreadsheet_that_states_too_few_rows(tmp_path):

@@ -34,6 +34,11 @@ TURNED = {
         {"layout": "orders"},
         ["Vertigo Kane Tokyo", "Kane Psycho Vertigo", "Tokyo Kane"],
     ),
+    "places from the last": (
+        "place,Ann,Bob,Cid\n3,Tokyo,Vertigo,\n2,Kane,Psycho,Kane\n1,Vertigo,Kane,Tokyo\n",
+        {"layout": "orders"},
+        ["Vertigo Kane Tokyo", "Kane Psycho Vertigo", "Tokyo Kane"],
+    ),
     "places as judges": (
         "place,Ann,Bob,Cid\n1,Vertigo,Kane,Tokyo\n2,Kane,Psycho,Kane\n3,Tokyo,Vertigo,\n",
         {"layout": "orders", "judge": "place"},

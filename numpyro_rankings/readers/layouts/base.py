@@ -121,7 +121,7 @@ class Layout(ABC):
 
     def name_columns(self, question: Question) -> Question:
         """Give the columns the names of items, or put the places in order, and say so."""
-        has_races = len(question.labels) > 1 and all("!!" in label for label in question.labels)
+        has_races = have_races(question.labels)
         if not (question.is_export or has_races):
             return question
         spec, names = question.spec, question.names
@@ -175,6 +175,11 @@ class Layout(ABC):
         raise RankingsError(f"tables are not written in the layout {self.name}")
 
 
+def have_races(labels: Sequence[str]) -> bool:
+    """Return whether columns are called such as ``Race!!Ann``."""
+    return len(labels) > 1 and all("!!" in label for label in labels)
+
+
 def _refuse_several_races(question: Question) -> None:
     """Refuse columns such as ``Race!!Ann`` of several races."""
     races = list(dict.fromkeys(label.partition("!!")[0] for label in question.labels))
@@ -201,8 +206,12 @@ class BallotLayout(Layout):
             )
 
     def name_columns(self, question: Question) -> Question:
-        """Keep the names, which say the ranks."""
-        return question
+        """Keep the names, which say the ranks, but for that of the race."""
+        if not have_races(question.labels):
+            return question
+        _refuse_several_races(question)
+        names = [label.partition("!!")[2] for label in question.labels]
+        return question.with_columns(renamed(question.columns, names))
 
     def use_aliases(self, question: Question) -> Question:
         """Leave the names: those of an overvote are told apart first."""

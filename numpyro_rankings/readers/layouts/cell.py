@@ -24,6 +24,7 @@ from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.layouts.base import MARK_WORDS, Lines
 from numpyro_rankings.readers.layouts.orders import Orders
 from numpyro_rankings.readers.lists import remedy_of_gap
+from numpyro_rankings.readers.other_questions import refuse_several_names
 from numpyro_rankings.readers.questions import Question, QuestionSpec
 from numpyro_rankings.readers.votes import sure_words_of_ballots
 from numpyro_rankings.words import plural, shorten
@@ -32,11 +33,11 @@ from numpyro_rankings.words.options import option
 _SHOWN, _LENGTH = 3, 60  # items in a message, and letters of a text
 _MARKS = ("->", ";", ">", "|", "\n", ",", "→", "≻")
 _NUMBER_OF_ITEM = re.compile(r"(?:^|(?<=\s))[(#]?(\d{1,3})[.)]\s+(?=\S)")
-_WITH_RANK = re.compile(r".*\S\s*[:=]\s*\d{1,3}", re.DOTALL)
+_WITH_RANK = re.compile(r".*\S\s*(?:[:=]\s*\d{1,3}|\(\d{1,3}\))", re.DOTALL)
 _NUMBERED = re.compile(r"[(#]?(\d{1,3})\s*[.):](?!\d)\s*(.+)", re.DOTALL)  # not 1.5
 _SIDE_BY_SIDE = re.compile(r"[\"']\s+[\"']")
-# around a whole list, as in [Ann, Bob], {Ann, Bob} and c(Ann, Bob)
-_AROUND = re.compile(r"(?:\[([^\[\]]*)\]|\{([^{}]*)\}|c?\(([^()]*)\))", re.DOTALL)
+# around a whole list, as in [Ann, Bob], {Ann, Bob}, <Ann, Bob> and c(Ann, Bob)
+_AROUND = re.compile(r"(?:\[([^\[\]]*)\]|\{([^{}]*)\}|<([^<>]*)>|c?\(([^()]*)\))", re.DOTALL)
 
 
 class Cell(Orders):
@@ -66,9 +67,13 @@ class Cell(Orders):
     def read_cells(self, question: Question) -> Question:
         """Split the cells into a column for each place."""
         grid, spec = question.grid, question.spec
-        places, notes = _places_of_cells(grid, question.columns[0], spec)
-        places, missing = without_missing(grid, places, spec.missing, None)
+        (column,), _ = without_missing(grid, question.columns, spec.missing, None)
+        places, notes = _places_of_cells(grid, column, spec)
+        # a word may be a whole cell, or at a place of a list
+        every = [*question.columns, *places]
+        (_, *places), missing = without_missing(grid, every, spec.missing, None, "place")
         known = {*(spec.items or ()), *sure_words_of_ballots(places)}
+        refuse_several_names(grid, places, known)
         refuse_missing_items(grid, places, known)
         return question.with_columns(places, [*missing, *notes])
 
@@ -88,9 +93,11 @@ _Split = Callable[[str], list[str]]
 def _places_of_cells(
     grid: Grid, column: Column, spec: QuestionSpec
 ) -> tuple[list[Column], list[str]]:
-    """Split cells that hold a whole order into a column for each place."""
-    words = {text_key(word) for word in spec.missing}
-    texts = [text for text in column.values if text and text_key(text) not in words]
+    """Split cells that hold a whole order into a column for each place.
+
+    Words that mean that nothing is ranked stay, and are no items.
+    """
+    texts = [text for text in column.values if text]
     if not texts:
         return [column], []
     split, notes = _way_without_brackets(grid, column, texts, spec)
@@ -98,24 +105,25 @@ def _places_of_cells(
     index: dict[str, int] = {"": 0}
     lengths = np.zeros(len(column.values), np.int32)
     flat = array("i")
+    words = {text_key(word) for word in spec.missing}
 
-    def parts_of(text: str) -> tuple[list[str], list[str]]:
-        parts = [text] if text_key(text) in words else split(text)
-        return _to_last(["" if text_key(x) in words else x for x in parts]), _to_last(parts)
+    def said_of(parts: list[str]) -> list[str]:
+        return _without_end(["" if words and text_key(x) in words else x for x in parts])
 
     for k, text in enumerate(column.values):
-        parts, written = parts_of(text)
-        listed = [x for x in parts if x]
+        parts = _without_end(split(text))
+        said = said_of(parts)
+        listed = [x for x in said if x]
         if (
-            (len(listed) < len(parts) and not spec.closes_gaps)
+            (len(listed) < len(said) and not spec.closes_gaps)
             or len(set(listed)) < len(listed)
             or (known is not None and not known.issuperset(listed))
         ):
-            number = int(column.mapped(lambda x: "" in parts_of(x)[0], bool).sum())
-            hint = remedy_of_gap("", number)
-            _refuse_list(grid.at_text(column, text), parts, spec, hint)
-        lengths[k] = len(written)
-        for part in written:
+            number = int(column.mapped(lambda x: "" in said_of(_without_end(split(x))), bool).sum())
+            hint = remedy_of_gap("", number, spec.is_not_offered)
+            _refuse_list(grid.at_text(column, text), said, spec, hint)
+        lengths[k] = len(parts)
+        for part in parts:
             flat.append(index.setdefault(part, len(index)))
     places = np.arange(max(1, lengths.max()))
     codes = np.zeros((len(lengths), len(places)), np.int32)
@@ -126,9 +134,11 @@ def _places_of_cells(
     ], notes
 
 
-def _to_last(parts: Sequence[str]) -> list[str]:
-    """Return the places up to the last one that is not empty."""
-    return list(parts[: max((k for k, x in enumerate(parts, 1) if x), default=0)])
+def _without_end(parts: list[str]) -> list[str]:
+    """Return a list up to its last text that is not empty."""
+    while parts and not parts[-1]:
+        parts.pop()
+    return parts
 
 
 def _way_without_brackets(

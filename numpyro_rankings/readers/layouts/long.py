@@ -103,7 +103,7 @@ class Long(Layout):
 
         ranked = ranks > 0
         entries = judge.codes[ranked], items[ranked], ranks[ranked]
-        return lists_of_ranks(names, entries, first, where, spec.gaps)
+        return lists_of_ranks(names, entries, first, where, spec)
 
     def table(self, orderings: np.ndarray, items: tuple[str, ...]) -> Lines:
         """Write a line for each item that is ranked."""

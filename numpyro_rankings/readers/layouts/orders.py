@@ -10,14 +10,15 @@ from numpyro_rankings.rankings.names import names_counted, names_shown
 from numpyro_rankings.readers.answers import (
     cells_are_ranks,
     rank_in_words,
+    rank_of_header,
     refuse_missing_items,
     without_missing,
 )
 from numpyro_rankings.readers.grids import Column, Grid, first_places, table_of
 from numpyro_rankings.readers.headers import Table, name_columns
-from numpyro_rankings.readers.layouts.base import Layout, Lines
+from numpyro_rankings.readers.layouts.base import Layout, Lines, have_races
 from numpyro_rankings.readers.lists import Lists, notes_of_holes, remedy_of_gap
-from numpyro_rankings.readers.other_questions import refuse_ticks
+from numpyro_rankings.readers.other_questions import refuse_several_names, refuse_ticks
 from numpyro_rankings.readers.questions import Question, QuestionSpec, options_beside
 from numpyro_rankings.readers.votes import sure_words_of_ballots
 from numpyro_rankings.words import shorten
@@ -25,7 +26,7 @@ from numpyro_rankings.words.options import option
 
 _LENGTH = 60  # letters of a name in a message
 _NO_PLACE = re.compile(r"\s*(?:#|no|nr|number|\d+\W*$)", re.IGNORECASE)  # may be items, as #1
-_WITH_NUMBER = re.compile(r"(\D*)(\d{1,4})(\D*)")
+_WITH_NUMBER = re.compile(r"((?:.*\D)?)(\d{1,4})(\D*)", re.DOTALL)  # the last one
 _WORST = re.compile(r"\b(?:worst|least|last|bottom)\b", re.IGNORECASE)
 _BEST = re.compile(r"\b(?:best|most|first|top|favou?rite)\b", re.IGNORECASE)
 
@@ -38,9 +39,10 @@ class Orders(Layout):
 
     def sign(self, table: Table, picked: Sequence[int], spec: QuestionSpec) -> str:
         """Columns are named 1st, 2nd, …; or their cells are names."""
-        names, cells = [], [table.grid.cells[k] for k in picked]
-        if spec.patterns:
-            names = name_columns([table.labels[k] for k in picked], (), ())
+        names, cells = list[str](), [table.grid.cells[k] for k in picked]
+        labels = [table.labels[k] for k in picked]
+        if spec.patterns or have_races(labels):
+            names = name_columns(labels, (), ())
         if _places_by_names(names or [x.name for x in cells]):
             return "names of the columns"
         are_names = spec.patterns and cells_are_ranks(cells, spec.missing) is False
@@ -52,7 +54,8 @@ class Orders(Layout):
 
     def name_columns(self, question: Question) -> Question:
         """Put the places in the order of their numbers."""
-        if question.is_export:
+        _refuse_same_places(question)
+        if question.is_export or have_races(question.labels):
             named = super().name_columns(question)
         else:
             named = _in_order_of_numbers(question)
@@ -61,7 +64,7 @@ class Orders(Layout):
 
     def names_of_export(self, question: Question, short: Sequence[str]) -> dict[int, str]:
         """Put places in the order of the ranks that their headers say; their names stay."""
-        order = _order_of_ranks(short) or range(len(short))
+        order = _order_of_ranks(short) or order_of_numbers(short) or range(len(short))
         return {k: question.names[k] for k in order}
 
     def read_cells(self, question: Question) -> Question:
@@ -69,8 +72,10 @@ class Orders(Layout):
         grid, spec = question.grid, question.spec
         _places(question)  # refuses a column of other things before its texts are taken for items
         columns, notes = without_missing(grid, question.columns, spec.missing, None)
-        refuse_ticks(grid, columns)
+        if not (spec.closes_gaps or _places_by_names(question.names)):
+            refuse_ticks(grid, columns)
         known = {*(spec.items or ()), *sure_words_of_ballots(columns)}
+        refuse_several_names(grid, columns, known)
         refuse_missing_items(grid, columns, known)
         return question.with_columns(columns, notes)
 
@@ -96,12 +101,13 @@ class Orders(Layout):
                 row = int(np.argmax(has_gap))
                 gap = next(place for place in places if not place.text(row))
                 after = places[int(np.argmax(ends_gap[row])) + 1]
-                item = items[left_out[row]] if has_hole[row] else ""
+                alone = items[left_out[row]] if has_hole[row] else ""
+                remedy = remedy_of_gap(alone, int(has_gap.sum()), spec.is_not_offered)
                 raise RankingsError(
                     f"{grid.at(row, gap)} is empty, but {after.name!r} is {after.text(row)!r}; "
-                    f"{remedy_of_gap(item, int(has_gap.sum()))}"
+                    f"{remedy}"
                 )
-            notes = notes_of_holes(int(has_hole.sum()), spec.gaps)
+            notes = notes_of_holes(int(has_hole.sum()), spec)
             if spec.gaps == "fill":
                 orderings[has_hole, np.argmin(orderings[has_hole], axis=1)] = left_out[has_hole]
                 has_gap &= ~has_hole
@@ -132,9 +138,21 @@ def _places_by_names(columns: Sequence[str]) -> list[str]:
     return sorted(named, key=lambda name: named[name])
 
 
+def _refuse_same_places(question: Question) -> None:
+    """Refuse columns of which several are the same place, as of two questions."""
+    ranks = [rank_of_header(name) for name in question.names]
+    if None in ranks or len(set(ranks)) == len(ranks):
+        return
+    k = next(k for k, rank in enumerate(ranks) if rank in ranks[:k])
+    raise RankingsError(
+        f"{question.grid.header_place}: several columns are place {ranks[k]}, such as "
+        f"{question.names[k]!r}; pick those of one question with {option('columns')}"
+    )
+
+
 def _in_order_of_numbers(question: Question) -> Question:
     """Put columns in the order of the ranks or numbers that their names say."""
-    order = _order_of_ranks(question.names) or _order_of_numbers(question.names)
+    order = _order_of_ranks(question.names) or order_of_numbers(question.names)
     if order is None or order == sorted(order):
         return question
     columns = [question.columns[k] for k in order]
@@ -150,8 +168,8 @@ def _order_of_ranks(names: Sequence[str]) -> list[int] | None:
     return _sorted_order([rank[0] for rank in ranks if rank is not None], len(names))
 
 
-def _order_of_numbers(names: Sequence[str]) -> list[int] | None:
-    """Return the order of columns that differ in a number only, such as top3 and top2, or None."""
+def order_of_numbers(names: Sequence[str]) -> list[int] | None:
+    """Return the order of columns that differ in a number only, as Q1_2 and Q1_10; or None."""
     parts = [x for x in map(_WITH_NUMBER.fullmatch, names) if x is not None]
     if len({(x[1], x[3]) for x in parts}) != 1:
         return None

@@ -105,9 +105,7 @@ class Ranks(Layout):
         if spec.counts is not None:
             weights = np.maximum(ranks_in(grid.column(spec.counts), None), 0)
         lines = np.arange(len(ranks))
-        return lists_of_ranks(
-            names, entries, lines, grid.where, spec.gaps, weights, takes_rules=True
-        )
+        return lists_of_ranks(names, entries, lines, grid.where, spec, weights, takes_rules=True)
 
     def table(self, orderings: np.ndarray, items: tuple[str, ...]) -> Lines:
         """Write whole numbers, masked where an item is not ranked."""

@@ -1,16 +1,16 @@
 """A column for each rank of a ballot, with names, words such as ``undervote``, or several names."""
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_counted, names_shown
-from numpyro_rankings.readers.answers import NUMBER_WORDS, rank_in_words, refuse_missing_items
+from numpyro_rankings.readers.answers import rank_of_header, refuse_missing_items
 from numpyro_rankings.readers.ballots import BLANK, OVERVOTE
 from numpyro_rankings.readers.grids import Column, Grid, first_places, table_of
 from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.layouts.base import MARK_WORDS, BallotLayout
+from numpyro_rankings.readers.layouts.orders import order_of_numbers
 from numpyro_rankings.readers.lists import Lists
 from numpyro_rankings.readers.questions import Question, QuestionSpec, options_beside
 from numpyro_rankings.readers.votes import (
@@ -26,11 +26,6 @@ from numpyro_rankings.words.options import option
 
 _MARKS = ("|", ";", "=", "\n", "//", "/", ",")  # between the names of an overvote
 _SURE_MARKS = ("|", ";", "=", "\n")  # names rarely have these
-_RANK_IN_HEADER = re.compile(
-    r"\b(?:choice|rank(?:ing)?|place|pref(?:erence)?|vote)[ _#:.-]*(\d+)\b|"
-    rf"\b(\d+)(?:st|nd|rd|th)\b|\b({'|'.join(NUMBER_WORDS[:10])})\b",
-    re.IGNORECASE,
-)
 
 
 class BallotVotes(BallotLayout):
@@ -65,11 +60,11 @@ def _ranks_in_order(grid: Grid, names: Sequence[str], spec: QuestionSpec) -> lis
     The names of picked columns need not say the rank, but may not say that they are of two
     contests, or that there is a column beside the ranks.
     """
-    ranks = {name: rank for name in names if (rank := _rank_of_header(name)) is not None}
+    ranks = {name: rank for name in names if (rank := rank_of_header(name)) is not None}
     if len(set(ranks.values())) == len(names):
         return sorted(names, key=ranks.__getitem__)
     if spec.patterns and (not ranks or (len(ranks) < len(names) and 1 not in ranks.values())):
-        return list(names)
+        return [names[k] for k in order_of_numbers(names) or range(len(names))]
     if not ranks:
         raise RankingsError(
             f"{grid.header_place}: which columns are the ranks of the ballots? Pick them with "
@@ -87,18 +82,6 @@ def _ranks_in_order(grid: Grid, names: Sequence[str], spec: QuestionSpec) -> lis
         f"{grid.header_place}: the column {other!r} is no rank; pick the ranks with "
         f"{option('columns')}, or {options_beside(grid.column(other), spec)}"
     )
-
-
-def _rank_of_header(name: str) -> int | None:
-    if name.isdecimal():
-        return int(name)
-    if (said := rank_in_words(name)) is not None:
-        return said[0]
-    match = _RANK_IN_HEADER.search(name)
-    if match is None:
-        return None
-    number = match[1] or match[2]
-    return int(number) if number else NUMBER_WORDS.index(match[3].lower()) + 1
 
 
 # ---------------------------------------------------------------------------------------------
