@@ -3,6 +3,7 @@
 ``python benchmarks/tempering.py bundled|simulated``; ``--quick`` is a small version. ``bundled``
 runs four ladders of the bundled ballots until R-hat is at most 1.01. ``simulated`` makes the path
 of the number of groups of 1,000 rankings of 10 items from two seeds; ``--figure FILE`` draws it.
+``--write FILE`` writes the rankings instead, to be fitted by the command ``fit``.
 """
 
 import argparse
@@ -47,7 +48,10 @@ def simulated(args):
     print("| data, seed | K | seconds | log likelihood | shares | log evidence | round trips |")
     print("|---|---|---|---|---|---|---|")
     for name in args.only:
-        rankings = DATA[name](100 if args.quick else 1000)
+        rankings = DATA[name](100 if args.quick else args.judges)
+        if args.write:
+            rankings.to_dataframe("orders").to_csv(args.write, index=False)
+            continue
         for seed in args.seeds:
             clock = [time.perf_counter()]
             path = group_path(
@@ -130,7 +134,43 @@ def no_groups(size):
     return Rankings.from_orderings(np.argsort(-utilities), num_items=NUM_ITEMS)
 
 
-DATA = {"six": six_groups, "three and noise": three_and_noise, "factors": no_groups}
+def one_group(size):
+    """Return judges of one Mallows model."""
+    center = np.random.default_rng(4).permutation(NUM_ITEMS)
+    lists = _sample(jax.random.key(4), [center], [size], 0.6)
+    return Rankings.from_orderings(lists, num_items=NUM_ITEMS)
+
+
+def trend(size):
+    """Return judges each with a center of its own, anywhere between two orders."""
+    rng = np.random.default_rng(5)
+    scores = np.stack([rng.permutation(NUM_ITEMS), rng.permutation(NUM_ITEMS)])
+    place = rng.uniform(size=(size, 1))
+    centers = np.argsort(place * scores[0] + (1 - place) * scores[1], axis=1)
+    model = GeneralizedMallows(centers, np.full(NUM_ITEMS - 1, 0.6))
+    return Rankings.from_orderings(model.sample(jax.random.key(5)), num_items=NUM_ITEMS)
+
+
+def nine_in_three_blocs(size):
+    """Return three blocs of three groups, which differ in the places of four items."""
+    rng, centers = np.random.default_rng(6), []
+    for base in [rng.permutation(NUM_ITEMS) for _ in range(3)]:
+        for _ in range(3):
+            center, places = base.copy(), rng.choice(NUM_ITEMS, 4, replace=False)
+            center[places] = center[rng.permutation(places)]
+            centers.append(center)
+    sizes = [size // 9 + (i < size % 9) for i in range(9)]
+    return Rankings.from_orderings(_sample(jax.random.key(6), centers, sizes, 0.6), NUM_ITEMS)
+
+
+DATA = {
+    "six": six_groups,
+    "three and noise": three_and_noise,
+    "factors": no_groups,
+    "one": one_group,
+    "trend": trend,
+    "nine": nine_in_three_blocs,
+}
 
 
 def main():
@@ -141,8 +181,10 @@ def main():
     parser.add_argument("--minutes", type=float, default=3)
     parser.add_argument("--most", type=int, default=8, help="largest number of groups")
     parser.add_argument("--sweeps", type=int, default=200, help="of the warm-up, and kept")
+    parser.add_argument("--judges", type=int, default=1000, help="of simulated rankings")
     parser.add_argument("--only", nargs="+", choices=DATA, default=list(DATA))
     parser.add_argument("--figure", help="file of the last path")
+    parser.add_argument("--write", help="file of the last rankings")
     args = parser.parse_args()
     {"bundled": bundled, "simulated": simulated}[args.part](args)
 

@@ -126,6 +126,10 @@ class TemperedMixture(RankingKernel):
     Run as ``mcmc.run(key, rankings)`` with some warm-up, in which the rungs are placed; without it
     they stay as they are at first. The kernel is not a block of :class:`numpyro.infer.Gibbs`.
 
+    ``init_params`` may have the parameters of the components and ``shares``, at which all replicas
+    start; what is not given of them is drawn from the prior. Other sites, such as ``assignments``
+    and ``alpha``, may come with these, but have no effect.
+
     :param family: ``"mallows"``, ``"plackett-luce"``, or their family, with default priors; or a
         :class:`~numpyro_rankings.infer.MallowsComponents` or
         :class:`~numpyro_rankings.infer.PlackettLuceComponents` with other priors.
@@ -253,6 +257,9 @@ class TemperedMixture(RankingKernel):
 
         expected = jax.eval_shape(sites, random.key(0), find_rankings(args, kwargs))
         start = start or {}
+        taken = sorted(set(expected) - {"shared_concentration"})
+        if start and not set(start) & set(expected):
+            raise ValueError(f"init_params has only {sorted(start)}, but a start uses only {taken}")
         if "shared_concentration" in start and "concentration" not in start:
             raise ValueError("init_params needs concentration, not only shared_concentration")
         for name in sorted(set(start) & set(expected)):

@@ -79,7 +79,23 @@ def test_bad_data():
         ("shape .3, 2., got .2, 2.", mallows, None, {"shares": np.ones((2, 2))}, 3),
         ("'weights'. must be positive", weights, None, {"weights": np.eye(2, 4)}),
         ("must have shape .4,.", TemperedMixture("plackett-luce", 1), None, {"weights": [[1.0]]}),
+        (
+            r"only \['alpha', 'assignments'\], but .* \['center', 'concentration', 'shares'\]",
+            mallows,
+            None,
+            {"assignments": np.zeros(5, int), "alpha": 1.0},
+        ),
+        (r"only \['alpha'\], but .* only \['shares', 'weights'\]", weights, None, {"alpha": 1.0}),
+        ("only .'centre'., but", mallows, None, {"centre": np.tile(np.arange(4), (2, 1))}),
     )
+
+
+def test_a_whole_draw_is_a_start():
+    kernel = TemperedMixture("mallows", 2, **FEW)
+    drawn = start(kernel).z
+    again = kernel.init(random.key(1), 0, drawn, (table(),), {}).z
+    for name in ("center", "concentration", "shares"):
+        npt.assert_allclose(np.sort(again[name], 0), np.sort(drawn[name], 0), rtol=1e-6)
 
 
 def test_too_little_memory_is_told_before_the_start(monkeypatch):
