@@ -24,7 +24,7 @@ from numpyro_rankings.rankings.names import (
     number_names,
     row_place,
 )
-from numpyro_rankings.rankings.orderings import listed_items, padded_table, row_keys
+from numpyro_rankings.rankings.orderings import padded_table, row_keys
 from numpyro_rankings.rankings.ranks import as_floats, check_same_order
 from numpyro_rankings.rankings.rows import Rows
 
@@ -306,10 +306,31 @@ class PartialOrders(Rows):
         """Return which items were offered, bool (rows, n); None if all were."""
         if self.choice_sets is not None or self.unlisted == "below":
             return self.choice_sets
+        return self._is_listed()
+
+    def rest(self) -> Array:
+        """Return which items are below all that are listed, bool (rows, n)."""
+        offered, is_listed = self.offered(), self._is_listed()
+        return ~is_listed if offered is None else offered & ~is_listed
+
+    def _is_listed(self) -> Array:
         rows = jnp.arange(self.num_rows)[:, None]
         columns = jnp.where(self.listed >= 0, self.listed, self.num_items)
         sets = jnp.zeros((self.num_rows, self.num_items + 1), bool).at[rows, columns].set(True)
         return sets[:, :-1]
+
+    def agree(self, orderings: Array) -> Array:
+        """Return whether orderings of the listed items agree with each row, bool (rows,).
+
+        :param orderings: (rows, T), of which the n-th item may be left out.
+        """
+        is_listed, num_places = self.listed >= 0, orderings.shape[1]
+        is_there = self.listed[:, :, None] == orderings[:, None, :]
+        place = jnp.where(is_there.any(2), is_there.argmax(2), num_places)
+        place = jnp.where(is_listed, place, num_places)
+        num_missing = jnp.sum(is_listed & (place == num_places), axis=1)
+        ordered = (place[:, :, None] < place[:, None, :]) | ~self.above
+        return ordered.all((1, 2)) & (num_missing <= jnp.maximum(self.lengths - num_places, 0))
 
     def to_rankings(self) -> Rankings:
         """Return the rankings that say the same.
@@ -333,16 +354,19 @@ class PartialOrders(Rows):
 
     def of_all_items(self) -> "PartialOrders":
         """Return the same preferences with all items listed in each row, and nothing else."""
-        offered, n = self.offered(), self.num_items
-        listed = np.asarray(self.listed)
-        is_listed = listed_items(listed, n)
-        direct = np.zeros((len(listed), n, n), bool)
-        rows, one, two = np.nonzero(np.asarray(self.above))
-        direct[rows, listed[rows, one], listed[rows, two]] = True
-        below = ~is_listed if offered is None else np.asarray(offered) & ~is_listed
-        direct |= is_listed[:, :, None] & below[:, None, :]
-        table = np.broadcast_to(np.arange(n), (len(listed), n))
-        made = _build(table, direct, self.items, np.asarray(self.counts), None, "below", row_place)
+        n, num_rows = self.num_items, self.num_rows
+        rows, columns = jnp.arange(num_rows), jnp.where(self.listed >= 0, self.listed, n)
+        above = jnp.zeros((num_rows, n + 1, n + 1), bool)
+        above = above.at[rows[:, None, None], columns[:, :, None], columns[:, None, :]].set(
+            self.above
+        )[:, :n, :n]
+        # this is closed: who is above a listed item is listed
+        above |= self._is_listed()[:, :, None] & self.rest()[:, None, :]
+        order = jnp.argsort(above.sum(1), axis=1, stable=True).astype(jnp.int32)
+        above = jnp.take_along_axis(above, order[:, :, None], axis=1)
+        above = jnp.take_along_axis(above, order[:, None, :], axis=2)
+        leaves = (order, above, jnp.full_like(self.lengths, n), self.counts, None)
+        made = self._make(leaves, ("below", n, self.items, self.num_rankings))
         object.__setattr__(made, "ids", self.ids)
         return made
 

@@ -87,9 +87,10 @@ class Rows:
 
     def expand(self) -> Self:
         """Return one row for each of the N rankings, with each row repeated in place."""
-        index = self.row_index
         if not self._is_traced():
-            return self._take(np.asarray(index), np.ones(len(self), np.int32))
+            index = np.repeat(np.arange(self.num_rows), self.counts)
+            return self._take(index, np.ones(len(self), np.int32))
+        index = self.row_index
         leaves, static = self.tree_flatten()
         ones = jnp.ones_like(self.counts, shape=index.shape)
         taken = [
