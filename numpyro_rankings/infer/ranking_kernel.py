@@ -27,11 +27,10 @@ class RankingKernel(GibbsKernel):
 
     _alpha: float | dist.Distribution
 
-    @property
-    def model(self) -> Callable:
-        if self._is_block or not self.takes_partial_orders:
-            return self._model
-        return partial(of_partial_orders, self._model, not self._takes_choice_sets)
+    def __init__(self, model: Callable) -> None:
+        if self.takes_partial_orders:
+            model = partial(of_partial_orders, model, not self._takes_choice_sets)
+        super().__init__(model)
 
     @property
     def takes_partial_orders(self) -> bool:

@@ -33,7 +33,8 @@ def label_free_quantities(draws: Draws) -> dict[str, np.ndarray]:
         quantities["log_joint"] = log_joint_of(samples)
     if draws.family is not None:
         of_clusters = sizes if draws.is_mixture else None
-        quantities |= draws.family.quantities(samples, of_clusters, draws.fitted)
+        rankings = draws.fitted if draws.orders is None else draws.rankings
+        quantities |= draws.family.quantities(samples, of_clusters, rankings)
         if draws.labels is not None and not draws.is_mixture:
             quantities.pop("alpha", None)  # has no effect
     if sizes is not None:
