@@ -180,8 +180,8 @@ class GeneralizedMallows(Distribution):
        (10, 4)
        >>> from numpyro_rankings import PartialOrders
        >>> orders = PartialOrders.from_buckets([[[0, 2], 1, 3], [[0, 1, 2, 3]]], num_items=4)
-       >>> jnp.exp(kendall.log_prob(orders)).round(3).tolist()
-       [0.3..., 1.0]
+       >>> [round(float(x), 4) for x in jnp.exp(kendall.log_prob(orders))]
+       [0.2305, 1.0]
     """
 
     arg_constraints: ClassVar[dict[str, Any]] = {
