@@ -152,6 +152,7 @@ class GeneralizedMallows(Distribution):
     traced, that is arguments of a compiled function. If some items were not offered, all items are
     compared (:meth:`~numpyro_rankings.PartialOrders.of_all_items`, which traced orders need).
     Counts are not applied.
+    In a model it is a ``numpyro.factor``, because NumPyro observes arrays only.
 
     :param center: the central ordering :math:`\sigma`: item indices, best first, shape
         ``(…, n)``.

@@ -133,6 +133,7 @@ class TopTPlackettLuce(Distribution):
     traced, that is arguments of a compiled function. The items that were offered to each judge are
     those of the partial orders or, if they do not say it, of ``choice_set``; ``length`` has no
     effect. Counts are not applied.
+    In a model it is a ``numpyro.factor``, because NumPyro observes arrays only.
 
     :param log_weights: :math:`\lambda`, up to a constant, shape ``(…, n)``.
     :param int length: :math:`t`, the number of places of a list, at most ``n`` unless there is an
