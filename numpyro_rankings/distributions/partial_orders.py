@@ -36,7 +36,9 @@ def orders_of_all_items(orders: PartialOrders) -> PartialOrders:
             "orders.of_all_items()"
         )
     with jax.ensure_compile_time_eval():  # they are known also while something is traced
-        return orders if bool(jnp.all(orders.offered())) else orders.of_all_items()
+        offered = orders.offered()
+        is_all = offered is None or bool(offered.all())
+        return orders if is_all else orders.of_all_items()
 
 
 def unlisted_items(orders: PartialOrders) -> Array:

@@ -47,7 +47,7 @@ class Blocks(NamedTuple):
     @property
     def places(self) -> Array:
         """The place of each item in its row, (blocks, W)."""
-        return jnp.asarray(self.starts)[:, None] + jnp.arange(self.before.shape[1])
+        return self.starts[:, None] + jnp.arange(self.before.shape[1])
 
 
 def blocks_of(listed: Array, above: Array, complete: Array) -> list[Blocks]:
@@ -64,10 +64,13 @@ def blocks_of(listed: Array, above: Array, complete: Array) -> list[Blocks]:
     """
     if is_traced((listed, above, complete)):
         return [_whole_rows(listed, above)]
-    listed, above = np.asarray(listed), np.asarray(above)
-    rows, starts, widths = _cuts(listed >= 0, above.sum(1), np.asarray(complete))
+    pairs = np.asarray(above)
+    rows, starts, widths = _cuts(np.asarray(listed) >= 0, pairs.sum(1), np.asarray(complete))
     _check_size(rows, widths)
-    return [_of_width(width, rows, starts, widths, above) for width in np.unique(widths)]
+    return [
+        _of_width(rows[widths == width], starts[widths == width], width, pairs)
+        for width in np.unique(widths)
+    ]
 
 
 def _cuts(is_listed: np.ndarray, number: np.ndarray, complete: np.ndarray) -> tuple:
@@ -96,16 +99,12 @@ def _check_size(rows: np.ndarray, widths: np.ndarray) -> None:
         )
 
 
-def _of_width(
-    width: int, rows: np.ndarray, starts: np.ndarray, widths: np.ndarray, above: np.ndarray
-) -> Blocks:
-    rows, starts = rows[widths == width], starts[widths == width]
+def _of_width(rows: np.ndarray, starts: np.ndarray, width: int, above: np.ndarray) -> Blocks:
     places = starts[:, None] + np.arange(width)
     within = above[rows[:, None, None], places[:, :, None], places[:, None, :]]
-    before = (within << np.arange(width)[:, None]).sum(1, dtype=np.int32)
-    return Blocks(
-        rows.astype(np.int32), starts.astype(np.int32), before, np.ones_like(places, bool)
-    )
+    before = (within << np.arange(width)[:, None]).sum(1)
+    rows, starts, before = (x.astype(np.int32) for x in (rows, starts, before))
+    return Blocks(*map(jnp.asarray, (rows, starts, before, np.ones_like(places, bool))))
 
 
 def _whole_rows(listed: Array, above: Array) -> Blocks:
