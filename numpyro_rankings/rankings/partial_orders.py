@@ -364,8 +364,8 @@ class PartialOrders(Rows):
         above = np.asarray(self.above[row])
         length = int(self.lengths[row])
         known = (above | above.T | np.eye(len(above), dtype=bool))[:length, :length]
-        one, two = np.argwhere(~known)[0]
-        return tuple(self.items[int(self.listed[row, k])] for k in (one, two))
+        one, two = (self.items[int(self.listed[row, k])] for k in np.argwhere(~known)[0])
+        return one, two
 
     def _keys(self) -> np.ndarray:
         bits = [np.asarray(self.above).reshape(self.num_rows, -1)]

@@ -15,13 +15,13 @@ from numpyro_rankings import (
     posterior_predictive_checks,
 )
 from numpyro_rankings.components import MallowsCenter, PlackettLuceWeights
-from numpyro_rankings.datasets import simulate_mallows
+from numpyro_rankings.datasets import simulate_mallows_mixture
 from numpyro_rankings.readers import write_blt, write_preflib, write_table
 from numpyro_rankings.report import findings_of, write_report
 from numpyro_rankings.report.comparison import default_models
 
 KEY = jax.random.key(0)
-DATA = simulate_mallows(KEY, 20, 4, num_clusters=2)
+DATA = simulate_mallows_mixture(KEY, 20, 4, 3, num_clusters=2, concentration=1.0)
 DRAWS = {
     "assignments": DATA.assignments[None],
     "center": DATA.centers[None],
@@ -45,8 +45,8 @@ FUNCTIONS = {
     "PrefLib": lambda p: write_preflib(p, "lists.soi"),
     "blt": lambda p: write_blt(p, "lists.blt"),
     "table": lambda p: write_table(p, "lists.csv"),
-    "weights of a family": PlackettLuceWeights().check,
-    "center of a family": MallowsCenter(1.0).check,
+    "weights of a family": PlackettLuceWeights(1.0).check,
+    "center of a family": MallowsCenter([1.0]).check,
 }
 
 
