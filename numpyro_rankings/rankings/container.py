@@ -41,10 +41,12 @@ _FORMATS = {
     "write table": "numpyro_rankings.readers.writing:write_frame",
     "read .soc, .soi": "numpyro_rankings.readers.preflib:read_preflib",
     "write .blt": "numpyro_rankings.readers.blt:write_blt",
+    "read table of pairs": "numpyro_rankings.readers.frames:read_pairs",
+    "read .toc, .toi, .cat": "numpyro_rankings.readers.tied_orders:read_preflib_buckets",
 }
 
 
-def _load(name: str) -> Callable[..., Any]:
+def load_format(name: str) -> Callable[..., Any]:
     """Return the function that reads or writes a format."""
     module, _, function = _FORMATS[name].partition(":")
     return getattr(import_module(module), function)
@@ -209,11 +211,13 @@ class Rankings(Rows):
         :return: the rankings, one row for each judge.
         :raises RankingsError: naming the judge and the item.
         """
-        return _load("read long table")(df, (judge, item, rank), items, unranked, count)
+        return load_format("read long table")(df, (judge, item, rank), items, unranked, count)
 
     @classmethod
     def from_preflib(cls, path: Any, unranked: str = "below") -> "Rankings":
         """Read rankings from a PrefLib file of strict orders, ``.soc`` or ``.soi``.
+
+        :meth:`PartialOrders.from_preflib` reads orders with ties, too.
 
         :param path: the file; see :func:`numpyro_rankings.readers.read_preflib`.
         :param unranked: as in :meth:`from_orderings`.
@@ -221,7 +225,7 @@ class Rankings(Rows):
         :raises RankingsError: naming the file and the line.
         """
         check_unranked(unranked)
-        rankings = _load("read .soc, .soi")(path)
+        rankings = load_format("read .soc, .soi")(path)
         if unranked == "below":
             return rankings
         offered = listed_items(np.asarray(rankings.orderings), rankings.num_items)
@@ -236,7 +240,7 @@ class Rankings(Rows):
         :param title: of the election.
         :raises RankingsError: if the rankings do not fit the format; then nothing is written.
         """
-        _load("write .blt")(self, path, seats, title)
+        load_format("write .blt")(self, path, seats, title)
 
     # -- views ---------------------------------------------------------------------------------
 
@@ -294,7 +298,7 @@ class Rankings(Rows):
            >>> Rankings.from_ranks(r.to_dataframe("ranks")) == r
            True
         """
-        return _load("write table")(self, layout, count)
+        return load_format("write table")(self, layout, count)
 
     def _keys(self) -> np.ndarray:
         keys = row_keys(np.asarray(self.orderings))
@@ -465,6 +469,11 @@ def _in_order_of_items(choice_sets: Any, names: tuple[str, ...]) -> Any:
 
 def check_rankings(rankings: Any) -> None:
     """Refuse an argument that is not a :class:`Rankings`."""
+    if isinstance(rankings, Rows) and not isinstance(rankings, Rankings):
+        raise TypeError(
+            "rankings must be a Rankings here, not PartialOrders: if no row has ties or gaps, give "
+            "their to_rankings()"
+        )
     if not isinstance(rankings, Rankings):
         raise TypeError(
             f"rankings must be a Rankings, got {type(rankings).__name__}; make it with "

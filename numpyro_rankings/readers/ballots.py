@@ -24,7 +24,7 @@ import numpy as np
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.orderings import row_keys
 from numpyro_rankings.words import plural
-from numpyro_rankings.words.options import option
+from numpyro_rankings.words.options import in_python, option
 
 BLANK, OVERVOTE = -1, -2  # what a rank has instead of an item
 _CHOICES = {
@@ -76,11 +76,15 @@ def given_rules(**given: object) -> Rules | None:
     return rules
 
 
-def about_ties() -> str:
-    """Return which options read ties, for a message."""
+def about_ties(constructor: str = "from_ranks") -> str:
+    """Return what reads ties, for a message.
+
+    :param constructor: that of :class:`~numpyro_rankings.PartialOrders`.
+    """
     return (
         f"{option('overvote', 'stop')} ends a list before its first tie, which loses nothing if "
         f"the last items are tied; {option('overvote', 'skip')} passes over ties"
+        + in_python(f"; PartialOrders.{constructor} takes them as they are")
     )
 
 

@@ -18,6 +18,11 @@ def options_of_commands() -> Iterator[None]:
         _is_command.reset(token)
 
 
+def in_python(text: str) -> str:
+    """Return a part of a message that is of use to a caller in Python only."""
+    return "" if _is_command.get() else text
+
+
 def option(name: str, value: str | int | bool | None = None) -> str:
     """Return an option for a message: ``gaps='close'``, or ``--gaps close`` in a command.
 
