@@ -170,7 +170,7 @@ class GibbsKernel(ModelReader, MCMCKernel):
         """Return the arguments with rankings of the same shape in place of partial orders."""
         return args, kwargs
 
-    def _start(self, rng_key: Array, init_params: dict | None, args: tuple, kwargs: dict) -> Any:
+    def _begin(self, rng_key: Array, init_params: dict | None, args: tuple, kwargs: dict) -> Any:
         """Return the state of one chain before the first sweep, of any data that are taken."""
         return self._init(rng_key, init_params, args, kwargs)
 
@@ -246,7 +246,7 @@ class GibbsKernel(ModelReader, MCMCKernel):
         self, key: Array, params: dict | None, arrays: list, static: tuple, structure: Any
     ) -> Any:
         leaves = [x if one is None else one for x, one in zip(arrays, static, strict=True)]
-        state = self._start(key, params, *jax.tree.unflatten(structure, leaves))
+        state = self._begin(key, params, *jax.tree.unflatten(structure, leaves))
         if self._is_block:  # other blocks may still make the log joint finite
             return state
         return stop_if_not_finite(state, False, state.z, allows_zero=True)

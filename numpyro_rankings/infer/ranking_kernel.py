@@ -68,7 +68,7 @@ class RankingKernel(GibbsKernel):
             orders = orders.of_all_items()  # items that were not offered may be anywhere
         return orders.expand()
 
-    def _start(self, rng_key: Array, init_params: dict | None, args: tuple, kwargs: dict) -> Any:
+    def _begin(self, rng_key: Array, init_params: dict | None, args: tuple, kwargs: dict) -> Any:
         orders = self._find_orders(args, kwargs)
         if orders is None:
             return self._init(rng_key, init_params, args, kwargs)
@@ -78,7 +78,7 @@ class RankingKernel(GibbsKernel):
         orderings = draw_orderings(
             key_orders, orders, orders.listed, self._lists(state.z, *given, orders)
         )
-        return LatentOrderState(*state, orderings)
+        return LatentOrderState(**state._asdict(), orderings=orderings)
 
     def _advance(self, state: Any, args: tuple, kwargs: dict) -> Any:
         orders = self._find_orders(args, kwargs)
@@ -89,8 +89,9 @@ class RankingKernel(GibbsKernel):
         lists = self._lists(state.z, *given, orders)
         orderings = draw_orderings(key_orders, orders, state.orderings, lists)
         given = with_orderings(args, kwargs, orders, orderings)
-        state = self._sweep(GibbsState(*state[:4], rng_key), *given)
-        return LatentOrderState(*state, orderings)
+        fields = {name: getattr(state, name) for name in GibbsState._fields}
+        state = self._sweep(GibbsState(**fields | {"rng_key": rng_key}), *given)
+        return LatentOrderState(**state._asdict(), orderings=orderings)
 
     @property
     def can_split_rankings(self) -> bool:

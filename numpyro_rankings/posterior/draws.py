@@ -306,6 +306,14 @@ class Draws:
         return self.rankings
 
     @property
+    def stand_in(self) -> Rankings:
+        """The rankings that were fitted, or some that agree with partial orders.
+
+        They are for the names of the items, and for an order to compare centers to.
+        """
+        return self.fitted if self.orders is None or self.rankings is None else self.rankings
+
+    @property
     def _lead(self) -> tuple[int, ...]:
         return np.shape(next(iter(self.samples.values())))[:2]
 

@@ -88,8 +88,8 @@ class Rows:
     def expand(self) -> Self:
         """Return one row for each of the N rankings, with each row repeated in place."""
         if not self._is_traced():
-            index = np.repeat(np.arange(self.num_rows), self.counts)
-            return self._take(index, np.ones(len(self), np.int32))
+            rows = np.repeat(np.arange(self.num_rows), self.counts)
+            return self._take(rows, np.ones(len(self), np.int32))
         index = self.row_index
         leaves, static = self.tree_flatten()
         ones = jnp.ones_like(self.counts, shape=index.shape)
