@@ -126,11 +126,11 @@ def _pairs_of_items(
     if not hasattr(df, "columns"):
         raise RankingsError(f"a data frame of pairs is needed, got {type(df).__name__}")
     parts = [_codes(_column(df, column), column, name_of) for column in columns]
-    found = list(dict.fromkeys(name for _, names in parts for name in names))
-    if not found:
+    if not len(parts[0][0]):
         raise RankingsError("there are no comparisons")
-    index = {name: k for k, name in enumerate(found)}
-    pairs = np.column_stack([np.array([index[x] for x in names])[codes] for codes, names in parts])
+    texts = np.column_stack([np.array(names, object)[codes] for codes, names in parts])
+    flat, distinct = pd.factorize(texts.ravel())  # line by line, in order of first appearance
+    pairs, found = flat.reshape(-1, 2), distinct.tolist()
     for line in np.flatnonzero(pairs[:, 0] == pairs[:, 1])[:1]:
         raise RankingsError(f"{_line(line)} compares item {found[pairs[line, 0]]!r} with itself")
     if items is None:

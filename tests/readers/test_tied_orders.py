@@ -62,7 +62,7 @@ def test_files_without_ties_are_those_of_rankings(tmp_path):
 
 
 BROKEN = {
-    "nothing": ("a.cat", CAT.replace("1: 4,{},3", "1: {},{},{}"), ":15: a judge who puts no item"),
+    "nothing": ("a.cat", CAT.replace("1: 4,{},3", "1: {},{},{}"), ":16: a judge who puts no item"),
     "twice": ("a.toi", TOI.replace("{2, 1 } ,3", "{2,1},2"), "item 2 ('B') is listed twice"),
     "empty": ("a.toi", TOI.replace("{2, 1 } ,3", "{},3"), ":10: an empty tie '{}' in '{},3'"),
     "outside": ("a.toc", TOC.replace("8: {1,4}", "8: {1,5}"), ":9: item 5 is outside 1..4"),
