@@ -83,7 +83,9 @@ class PlackettLuceGibbs(MixtureKernel):
     ``assignments`` (D, N), canonical, ``cluster_sizes`` (D, K), ``num_clusters``, ``alpha``,
     ``log_joint``.
 
-    Run as ``mcmc.run(key, rankings)``. The rankings may be subset rankings, with choice sets.
+    Run as ``mcmc.run(key, rankings)``. The rankings may be subset rankings, with choice sets, or
+    :class:`~numpyro_rankings.PartialOrders`: then each sweep also draws the judges' orderings, in
+    the field ``orderings`` of the state.
 
     :param shape: a > 0 of the prior :math:`w_k \sim \mathrm{Gamma}(a_k, b)`, a number or one for
         each item, (n,).
