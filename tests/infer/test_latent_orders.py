@@ -1,5 +1,6 @@
 """Kernels of partial orders: the orderings behind them, and the posterior of all else."""
 
+import contextlib
 import itertools
 
 import jax
@@ -10,12 +11,19 @@ import pytest
 from helpers.chains import sampled
 from helpers.densities import log_density_at
 from helpers.enumeration import MallowsPosterior, discrepancies, log_partition, partitions
-from helpers.kernel_tests import each_of
+from helpers.kernel_tests import each_of, run_chains
 from helpers.lists import assert_frequencies, log_prob_twin, mallows_twin, simplex
 from helpers.ranking_kernels import NU, R
 
-from numpyro_rankings import PartialOrders
-from numpyro_rankings.infer import BetaGibbs, PlackettLuceGibbs, SliceGibbs
+from numpyro_rankings import PartialOrders, Rankings, Run, StoreError
+from numpyro_rankings.infer import (
+    BetaGibbs,
+    DPPlackettLuceGibbs,
+    GammaProcessPlackettLuceGibbs,
+    PlackettLuceGibbs,
+    SliceGibbs,
+    TemperedMixture,
+)
 from numpyro_rankings.infer.latent_orders import MallowsLists, PlackettLuceLists, draw_orderings
 
 WEIGHTS = np.array([0.35, 0.3, 0.2, 0.1, 0.05])
@@ -207,3 +215,67 @@ def test_plackett_luce_posterior_by_quadrature(name):
     }
     found = discrepancies(indicators, {"partition": weights, "weights": weights @ np.array(means)})
     assert max(found.values()) < 5.0, found
+
+
+# -- beside the other ways to run a kernel -------------------------------------------------------
+
+GIVEN = PartialOrders.from_buckets([[[0, 1], 2], [[2, 3]], [3, 0]], 4, counts=[3, 2, 1])
+
+
+def test_chains_are_the_same_by_every_method():
+    """Sequential chains of written-out rows, vectorized ones of counts with traced data."""
+    runs = [
+        run_chains(
+            PlackettLuceGibbs(),
+            data,
+            seed=4,
+            chain_method=method,
+            jit_model_args=method == "vectorized",
+            num_warmup=2,
+            num_samples=5,
+            num_chains=2,
+        ).get_samples()["weights"]
+        for data, method in ((GIVEN.expand(), "sequential"), (GIVEN, "vectorized"))
+    ]
+    np.testing.assert_allclose(runs[0], runs[1], rtol=1e-4)
+
+
+def test_a_run_is_resumed_to_the_last_bit(tmp_path):
+    whole = Run(PlackettLuceGibbs(), GIVEN, key=jax.random.key(0), num_chains=2)
+    whole.extend(20)
+    with contextlib.closing(
+        Run(PlackettLuceGibbs(), GIVEN, key=jax.random.key(0), num_chains=2, store=tmp_path / "a")
+    ) as first:
+        first.extend(12)
+    other = PartialOrders.from_buckets([[[0, 1], 2], [[2, 3]], [0, 3]], 4, counts=[3, 2, 1])
+    with pytest.raises(StoreError, match="the data of argument 1 differ"):
+        Run.resume(tmp_path / "a", PlackettLuceGibbs(), other)
+    with contextlib.closing(Run.resume(tmp_path / "a", PlackettLuceGibbs(), GIVEN)) as second:
+        second.extend(8)
+        for name, value in whole.get_samples().items():
+            np.testing.assert_array_equal(second.get_samples()[name], value)
+        data = second.to_inference_data()
+    assert data.posterior.sizes["item"] == 4 and "log_likelihood" not in data.groups()
+
+
+def test_rankings_are_drawn_as_they_are():
+    """Partial orders that say all are the rankings; their orderings never move."""
+    rankings = Rankings.from_orderings([[0, 1, 2], [2, 0], [1]], num_items=4, counts=[2, 1, 2])
+    orders = PartialOrders.from_rankings(rankings)
+    mcmc = sampled(PlackettLuceGibbs(), orders, key=jax.random.key(0), num_samples=5, num_chains=2)
+    orderings = np.asarray(mcmc.last_state.orderings)
+    np.testing.assert_array_equal(orderings, np.stack([orders.expand().listed] * 2))
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        TemperedMixture("mallows", 2),
+        GammaProcessPlackettLuceGibbs(),
+        DPPlackettLuceGibbs(),
+        PlackettLuceGibbs(model=lambda r: None),
+    ],
+)
+def test_kernels_that_take_rankings_alone(kernel):
+    with pytest.raises(TypeError, match=r"takes Rankings, and no PartialOrders; SliceGibbs, Beta"):
+        kernel.init(jax.random.key(0), 0, None, (GIVEN,), {})
