@@ -9,6 +9,7 @@ import numpyro
 import numpyro.distributions as dist
 from jax import Array
 from numpyro import handlers
+from numpyro.primitives import Messenger
 
 from numpyro_rankings.components.family import (
     Augmented,
@@ -37,7 +38,7 @@ from numpyro_rankings.ops.random_measures import (
     log_pitt_walker,
 )
 from numpyro_rankings.ops.sums import count_by_label
-from numpyro_rankings.rankings import Rankings, num_stages
+from numpyro_rankings.rankings import PartialOrders, Rankings, num_stages
 
 
 def mallows_mixture(
@@ -299,6 +300,41 @@ def gamma_process_plackett_luce(
             obs=rankings.orderings[rankings.row_index],
             infer={"event_dims": ["stage"]},
         )
+
+
+class _LatentRankings(Messenger):
+    """Take the rankings of a model as latent, and remember their value."""
+
+    value: Array
+
+    def process_message(self, msg: dict) -> None:
+        if msg["type"] == "sample" and msg["name"] == "rankings":
+            msg["is_observed"], msg["value"] = False, None
+            if msg["kwargs"]["rng_key"] is None:
+                msg["kwargs"]["rng_key"] = numpyro.prng_key()
+
+    def postprocess_message(self, msg: dict) -> None:
+        if msg["type"] == "sample" and msg["name"] == "rankings":
+            self.value = msg["value"]
+
+
+def of_partial_orders(
+    model: Callable[..., Any], lists_all: bool, data: Rankings | PartialOrders
+) -> Any:
+    """A model of rankings that also takes partial orders, whose site ``rankings`` is then latent.
+
+    The density is 0 where it does not agree with the partial orders.
+
+    :param model: of rankings.
+    :param lists_all: whether the model has no choice sets, so that all items are listed.
+    """
+    if not isinstance(data, PartialOrders):
+        return model(data)
+    orders = (data.of_all_items() if lists_all and data.offered() is not None else data).expand()
+    with (latent := _LatentRankings()):
+        result = model(orders.with_orderings(orders.listed))
+    _factor("orders", jnp.where(orders.agree(latent.value), 0.0, -jnp.inf).sum())
+    return result
 
 
 def _factor(name: str, log_factor: Array) -> None:

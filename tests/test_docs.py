@@ -43,6 +43,7 @@ PAGES = {
     "recipes.rst": [pytest.mark.slow],
     "choosing.rst": [],
     "composing.rst": [],
+    "partial_orders.rst": [],
     "extending.rst": [pytest.mark.slow],
     "running.rst": [],
     "tables.rst": [],

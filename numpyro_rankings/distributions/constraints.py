@@ -19,6 +19,8 @@ from numpyro.distributions.constraints import (
     _SingletonConstraint,
 )
 
+from numpyro_rankings.rankings import PartialOrders
+
 __all__ = ["canonical_labels", "permutation", "top_list", "unit_interval_without_one"]
 
 
@@ -41,7 +43,7 @@ class _Permutation(_SingletonConstraint):
 class _TopList(ParameterFreeConstraint):
     """Lists of distinct items of ``0..num_items-1``, best first, padded with -1 at their end.
 
-    At least one item is listed.
+    At least one item is listed. Partial orders are accepted as they are.
 
     :param int num_items: number of all items, listed or not.
     :param bool unseen: whether the value ``num_items`` may be listed too. It stands for any other
@@ -55,6 +57,8 @@ class _TopList(ParameterFreeConstraint):
         self.num_items, self.unseen = int(num_items), bool(unseen)
 
     def __call__(self, x: Any) -> ArrayLike:
+        if isinstance(x, PartialOrders):  # whose constructors check them
+            return np.full(x.num_rows, x.num_items == self.num_items)
         xp = jnp if isinstance(x, jax.Array) else np
         x = xp.asarray(x)
         listed = x >= 0

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 from jax.typing import ArrayLike
 from numpyro.distributions import Distribution, kl_divergence
 from numpyro.distributions import constraints as numpyro_constraints
@@ -14,10 +14,17 @@ from numpyro.distributions.util import promote_shapes, validate_sample
 from numpyro.util import is_prng_key, not_jax_tracer
 
 from numpyro_rankings.distributions import constraints
+from numpyro_rankings.distributions.partial_orders import (
+    against_rows,
+    blocks_of_orders,
+    orders_of_all_items,
+)
 from numpyro_rankings.distributions.permutation import as_real, check_event, keep
 from numpyro_rankings.ops.codes import inverse_ordering, max_codes, ordering_from_codes, stage_codes
+from numpyro_rankings.ops.linear_extensions import Blocks, log_sum_over_orders, sum_of_blocks
 from numpyro_rankings.ops.sampling import sample_concentration, sample_truncated_geometric
 from numpyro_rankings.ops.special import log_beta_tilde, log_psi, mean_code
+from numpyro_rankings.rankings import PartialOrders, RankingsError
 
 __all__ = [
     "GeneralizedMallows",
@@ -77,6 +84,48 @@ def _log_prob(lists: Array, center: Array, theta: Array) -> Array:
     return jnp.sum(jnp.where(lists >= 0, by_stage, 0), axis=-1)
 
 
+@jax.jit
+def _log_prob_of_orders(blocks: list[Blocks], listed: Array, center: Array, theta: Array) -> Array:
+    """Log probabilities of partial orders, (B, rows).
+
+    :param listed: (rows, T).
+    :param center: (B, rows, n); **theta** (B, rows, T).
+    """
+    num_items = center.shape[-1]
+
+    def of_parameters(center: Array, theta: Array) -> Array:
+        places = jnp.take_along_axis(inverse_ordering(center), jnp.maximum(listed, 0), axis=-1)
+        places = jnp.where(listed >= 0, places, num_items)
+        log_norms = log_psi(theta, _largest(num_items, theta))
+        values = [_log_prob_of_blocks(b, places, theta, log_norms) for b in blocks]
+        return sum_of_blocks(blocks, values, jnp.zeros_like(theta[:, 0]))
+
+    return jax.vmap(of_parameters)(center, theta)
+
+
+def _log_prob_of_blocks(blocks: Blocks, places: Array, theta: Array, log_norms: Array) -> Array:
+    """Log probability that each block comes in an order that agrees, (blocks,).
+
+    Stage j chooses item a with probability e^(-θ_j s) / ψ(θ_j), where s is how many items of the
+    block that are left, and of those after the block, are ahead of a in the center.
+    """
+    rows, width = blocks.rows[:, None], blocks.before.shape[1]
+    here, all_places = places[rows, blocks.places], places[blocks.rows][:, None]
+    until = jnp.arange(places.shape[1]) < blocks.starts[:, None] + width
+    passed = jnp.sum((all_places < here[:, :, None]) & until[:, None], axis=-1)
+    after = (here - passed).T
+    is_ahead = here[:, None, :] < here[:, :, None]
+    ahead = jnp.sum(is_ahead << np.arange(width), axis=-1, dtype=jnp.int32).T
+    of_stage, log_norm = (x[rows, blocks.places].T for x in (theta, log_norms))
+
+    def log_choice(items: np.ndarray, sets: np.ndarray) -> Array:
+        stage = width - items.shape[1]
+        left = lax.population_count(ahead[items] & sets[..., None])
+        return -of_stage[stage] * (after[items] + left) - log_norm[stage]
+
+    return log_sum_over_orders(blocks, log_choice)
+
+
 class GeneralizedMallows(Distribution):
     r"""
     Generalized Mallows model of top-t rankings, with a concentration for each stage [1, 2].
@@ -95,6 +144,15 @@ class GeneralizedMallows(Distribution):
     it; the length of the list is taken as given. A list of ``n - 1`` items is equivalent to the
     full one. Samples, the mode, the entropy and the KL divergence are those of lists of all
     :math:`T` places.
+
+    The value may also be :class:`~numpyro_rankings.PartialOrders`: the log probability of each row,
+    shape ``(…, rows)``, is that of any of the orderings that agree with it. It is exact, by
+    dynamic programming over sets of items. At most 16 items may be tied or not compared where all
+    earlier items are above them and all later ones below, and 12 listed items if the orders are
+    traced, that is arguments of a compiled function. If some items were not offered, all items are
+    compared (:meth:`~numpyro_rankings.PartialOrders.of_all_items`, which traced orders need).
+    Counts are not applied.
+    In a model it is a ``numpyro.factor``, because NumPyro observes arrays only.
 
     :param center: the central ordering :math:`\sigma`: item indices, best first, shape
         ``(…, n)``.
@@ -121,6 +179,10 @@ class GeneralizedMallows(Distribution):
        >>> kendall = GeneralizedMallows(center, 0.5)
        >>> kendall.sample(jax.random.key(0), (10,)).shape
        (10, 4)
+       >>> from numpyro_rankings import PartialOrders
+       >>> orders = PartialOrders.from_buckets([[[0, 2], 1, 3], [[0, 1, 2, 3]]], num_items=4)
+       >>> [round(float(x), 4) for x in jnp.exp(kendall.log_prob(orders))]
+       [0.2305, 1.0]
     """
 
     arg_constraints: ClassVar[dict[str, Any]] = {
@@ -196,9 +258,29 @@ class GeneralizedMallows(Distribution):
         return _sample_lists(key, theta, jnp.asarray(self.center).astype(jnp.int32))
 
     @validate_sample
-    def log_prob(self, value: ArrayLike, intermediates: list | None = None) -> Array:
+    def log_prob(
+        self, value: ArrayLike | PartialOrders, intermediates: list | None = None
+    ) -> Array:
+        if isinstance(value, PartialOrders):
+            return self._log_prob_of_orders(value)
         check_event(value, self)
         return _log_prob(jnp.asarray(value), jnp.asarray(self.center), as_real(self.concentration))
+
+    def _log_prob_of_orders(self, orders: PartialOrders) -> Array:
+        orders = orders_of_all_items(orders)
+        blocks = blocks_of_orders(orders, self.num_items)
+        num_listed, (num_stages,) = orders.listed.shape[1], self.event_shape
+        if num_stages < min(num_listed, self.num_items - 1):
+            raise RankingsError(
+                f"the partial orders list {num_listed} items, and there are concentrations of "
+                f"{num_stages} stages"
+            )
+        theta = as_real(self.concentration)[..., :num_listed]
+        # the last of all n items is certain
+        theta = jnp.pad(theta, [*[(0, 0)] * (theta.ndim - 1), (0, num_listed - theta.shape[-1])])
+        center = jnp.asarray(self.center).astype(jnp.int32)
+        shape, parameters = against_rows(orders, self.batch_shape, center, theta)
+        return _log_prob_of_orders(blocks, orders.listed, *parameters).reshape(shape)
 
     @property
     def mode(self) -> Array:

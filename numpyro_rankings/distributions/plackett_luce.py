@@ -14,8 +14,20 @@ from numpyro.distributions.util import promote_shapes, validate_sample
 from numpyro.util import is_prng_key
 
 from numpyro_rankings.distributions import constraints
+from numpyro_rankings.distributions.partial_orders import (
+    against_rows,
+    blocks_of_orders,
+    unlisted_items,
+)
 from numpyro_rankings.distributions.permutation import as_real, check_event, keep
 from numpyro_rankings.ops.checks import check_whole
+from numpyro_rankings.ops.linear_extensions import (
+    Blocks,
+    log_sum_over_orders,
+    log_sums_of_subsets,
+    sum_of_blocks,
+)
+from numpyro_rankings.rankings import PartialOrders, RankingsError
 
 __all__ = ["TopTPlackettLuce"]
 
@@ -52,6 +64,45 @@ def _log_prob(
     return jnp.where(impossible, -jnp.inf, log_prob)
 
 
+@jax.jit
+def _log_prob_of_orders(
+    blocks: list[Blocks], listed: Array, below: Array, log_weights: Array, log_pool: Array
+) -> Array:
+    """Log probabilities of partial orders, (B, rows).
+
+    :param listed: (rows, T).
+    :param below: which items are below the listed ones, (rows, n) bool.
+    :param log_weights: (B, rows, n).
+    :param log_pool: of the pool, (B, rows, 1).
+    """
+    is_listed = listed >= 0
+
+    def of_weights(there: Array, log_pool: Array) -> Array:
+        chosen = jnp.take_along_axis(there, jnp.maximum(listed, 0), axis=-1)
+        chosen = jnp.where(is_listed, chosen, _NOTHING)
+        rest = jax.nn.logsumexp(jnp.where(below, there, _NOTHING), axis=-1, keepdims=True)
+        in_play = jnp.concatenate([chosen, jnp.logaddexp(rest, log_pool)], axis=-1)
+        in_play = lax.cumlogsumexp(in_play, axis=1, reverse=True)
+        values = [_log_prob_of_blocks(b, chosen, in_play) for b in blocks]
+        log_prob = sum_of_blocks(blocks, values, jnp.zeros_like(rest[:, 0]))
+        impossible = jnp.any(is_listed & (chosen <= 0.5 * _NOTHING), axis=-1)
+        return jnp.where(impossible, -jnp.inf, log_prob)
+
+    return jax.vmap(of_weights)(jnp.maximum(log_weights, _NOTHING), log_pool)
+
+
+def _log_prob_of_blocks(blocks: Blocks, chosen: Array, in_play: Array) -> Array:
+    """Log probability that each block comes in an order that agrees, (blocks,).
+
+    Item a of the items R that are left is next with probability w_a / (the weight of R and of all
+    that is after the block).
+    """
+    rows, width = blocks.rows[:, None], blocks.before.shape[1]
+    log_weights = chosen[rows, blocks.places].T
+    log_masses = log_sums_of_subsets(log_weights, in_play[blocks.rows, blocks.starts + width])
+    return log_sum_over_orders(blocks, lambda items, sets: log_weights[items] - log_masses[sets])
+
+
 class TopTPlackettLuce(Distribution):
     r"""
     Plackett–Luce model of top-t rankings: items are drawn one after another, without replacement,
@@ -74,6 +125,15 @@ class TopTPlackettLuce(Distribution):
     :math:`n`, and may occur more than once. The unseen items are a pool of infinitely many items of
     negligible weight each, so that the pool is never used up. (Under a gamma process this is the
     probability of the first unseen item, which takes part of :math:`w_*` with it.)
+
+    The value may also be :class:`~numpyro_rankings.PartialOrders`: the log probability of each row,
+    shape ``(…, rows)``, is that of any of the orderings that agree with it. It is exact, by
+    dynamic programming over sets of items. At most 16 items may be tied or not compared where all
+    earlier items are above them and all later ones below, and 12 listed items if the orders are
+    traced, that is arguments of a compiled function. The items that were offered to each judge are
+    those of the partial orders or, if they do not say it, of ``choice_set``; ``length`` has no
+    effect. Counts are not applied.
+    In a model it is a ``numpyro.factor``, because NumPyro observes arrays only.
 
     :param log_weights: :math:`\lambda`, up to a constant, shape ``(…, n)``.
     :param int length: :math:`t`, the number of places of a list, at most ``n`` unless there is an
@@ -100,6 +160,11 @@ class TopTPlackettLuce(Distribution):
        >>> d = TopTPlackettLuce(jnp.log(jnp.array([0.5, 0.3, 0.2])), 2, choice_set=offered)
        >>> round(float(jnp.exp(d.log_prob(jnp.array([0, 2])))), 4)
        0.7143
+       >>> from numpyro_rankings import PartialOrders
+       >>> orders = PartialOrders.from_buckets([[[0, 2], 1], [[0, 1, 2]]], num_items=3)
+       >>> d = TopTPlackettLuce(jnp.log(jnp.array([0.5, 0.3, 0.2])), length=3)
+       >>> [round(float(x), 4) for x in jnp.exp(d.log_prob(orders))]
+       [0.325, 1.0]
     """
 
     arg_constraints: ClassVar[dict[str, Any]] = {
@@ -183,7 +248,11 @@ class TopTPlackettLuce(Distribution):
         return items.astype(jnp.int32)
 
     @validate_sample
-    def log_prob(self, value: ArrayLike, intermediates: list | None = None) -> Array:
+    def log_prob(
+        self, value: ArrayLike | PartialOrders, intermediates: list | None = None
+    ) -> Array:
+        if isinstance(value, PartialOrders):
+            return self._log_prob_of_orders(value)
         check_event(value, self)
         unseen, offered = self.log_unseen_weight, self.choice_set
         log_prob = _log_prob(
@@ -195,6 +264,23 @@ class TopTPlackettLuce(Distribution):
         return jnp.broadcast_to(
             log_prob, np.broadcast_shapes(jnp.shape(value)[:-1], self.batch_shape)
         )
+
+    def _log_prob_of_orders(self, orders: PartialOrders) -> Array:
+        log_weights, unseen = as_real(self.log_weights), self.log_unseen_weight
+        says_offered = orders.choice_sets is not None or orders.unlisted == "not-offered"
+        if says_offered and not (unseen is None and self.choice_set is None):
+            raise RankingsError(
+                "the partial orders say which items were offered to each judge, so that the "
+                "distribution takes neither choice_set nor log_unseen_weight"
+            )
+        blocks = blocks_of_orders(orders, self.num_items, pool=unseen is not None)
+        if self.choice_set is not None:
+            offered = jnp.asarray(self.choice_set).astype(bool)
+            log_weights = jnp.where(offered, log_weights, _NOTHING)
+        pool = jnp.asarray(_NOTHING, log_weights.dtype) if unseen is None else as_real(unseen)
+        shape, parameters = against_rows(orders, self.batch_shape, log_weights, pool[..., None])
+        below = unlisted_items(orders)
+        return _log_prob_of_orders(blocks, orders.listed, below, *parameters).reshape(shape)
 
     @staticmethod
     def infer_shapes(

@@ -30,7 +30,7 @@ from numpyro_rankings.infer.not_finite import (
     sweep_unless_stopped,
 )
 from numpyro_rankings.infer.priors import log_prior
-from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.rankings import PartialOrders, Rankings, check_rankings
 
 mend_numpyro()
 
@@ -166,6 +166,18 @@ class GibbsKernel(ModelReader, MCMCKernel):
             return prior
         return prior._replace(alpha=update_alpha(key, prior, alpha_prior, sizes))
 
+    def _as_rankings(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        """Return the arguments with rankings of the same shape in place of partial orders."""
+        return args, kwargs
+
+    def _begin(self, rng_key: Array, init_params: dict | None, args: tuple, kwargs: dict) -> Any:
+        """Return the state of one chain before the first sweep, of any data that are taken."""
+        return self._init(rng_key, init_params, args, kwargs)
+
+    def _advance(self, state: Any, args: tuple, kwargs: dict) -> Any:
+        """Make one sweep of one chain, of any data that are taken."""
+        return self._sweep(state, args, kwargs)
+
     def _prepare(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         """Prepare the arguments before they are traced, where their values are known."""
         return args, kwargs
@@ -186,10 +198,11 @@ class GibbsKernel(ModelReader, MCMCKernel):
             chains = ()
         check_arguments(model_args, kwargs)
         self._check_warmup(num_warmup)
-        self._check(model_args, kwargs)
+        args_seen = self._as_rankings(model_args, kwargs)
+        self._check(*args_seen)
         if not self._is_block:
-            self._check_start(init_params, chains, model_args, kwargs)
-        self._check_memory(model_args, kwargs, math.prod(chains))
+            self._check_start(init_params, chains, *args_seen)
+        self._check_memory(*args_seen, math.prod(chains))
         model_args, kwargs = self._prepare(model_args, kwargs)
         if self._init_jit is None:
             self._init_jit = jax.jit(self._init_from_leaves, static_argnums=(3, 4))
@@ -233,7 +246,7 @@ class GibbsKernel(ModelReader, MCMCKernel):
         self, key: Array, params: dict | None, arrays: list, static: tuple, structure: Any
     ) -> Any:
         leaves = [x if one is None else one for x, one in zip(arrays, static, strict=True)]
-        state = self._init(key, params, *jax.tree.unflatten(structure, leaves))
+        state = self._begin(key, params, *jax.tree.unflatten(structure, leaves))
         if self._is_block:  # other blocks may still make the log joint finite
             return state
         return stop_if_not_finite(state, False, state.z, allows_zero=True)
@@ -246,14 +259,14 @@ class GibbsKernel(ModelReader, MCMCKernel):
         # disable the compilation cache
         def sweep(one: Any) -> Any:
             return sweep_unless_stopped(
-                lambda state: self._sweep(state, model_args, kwargs), one, self._is_block
+                lambda state: self._advance(state, model_args, kwargs), one, self._is_block
             )
 
         return sweep(state) if is_prng_key(state.rng_key) else jax.vmap(sweep)(state)
 
     def refresh(self, state: Any, model_args: tuple, model_kwargs: dict | None) -> Any:
         """Recompute the potential energy under new values of the sites of other blocks."""
-        potential = self._potential(state, model_args, dict(model_kwargs or {}))
+        potential = self._potential(state, *self._as_rankings(model_args, dict(model_kwargs or {})))
         potential = jnp.where(is_stopped(state.z), jnp.nan, potential)
         return state._replace(potential_energy=potential)
 
@@ -293,4 +306,6 @@ def find_rankings(args: tuple, kwargs: dict) -> Rankings:
     for value in (*args, *kwargs.values()):
         if isinstance(value, Rankings):
             return value
+        if isinstance(value, PartialOrders):
+            check_rankings(value)
     raise TypeError("the kernel needs a Rankings among the arguments of mcmc.run(key, …)")

@@ -1,21 +1,97 @@
 """Base class of the kernels whose data are rankings and nothing else."""
 
 from abc import abstractmethod
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpyro.distributions as dist
-from jax import Array
+from jax import Array, random
 
-from numpyro_rankings.infer.base import GibbsKernel, find_rankings
+from numpyro_rankings.infer.base import GibbsKernel, GibbsState, find_rankings
 from numpyro_rankings.infer.checks import check_only_rankings
+from numpyro_rankings.infer.latent_orders import (
+    LatentOrderState,
+    Lists,
+    draw_orderings,
+    find_orders,
+    with_orderings,
+)
 from numpyro_rankings.infer.priors import draw_start
-from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.models import of_partial_orders
+from numpyro_rankings.rankings import PartialOrders, Rankings
 
 
 class RankingKernel(GibbsKernel):
     """Base of the kernels whose data are rankings and nothing else."""
 
     _alpha: float | dist.Distribution
+
+    def __init__(self, model: Callable) -> None:
+        if self.takes_partial_orders:
+            model = partial(of_partial_orders, model, not self._takes_choice_sets)
+        super().__init__(model)
+
+    @property
+    def takes_partial_orders(self) -> bool:
+        """Whether the data may be :class:`~numpyro_rankings.PartialOrders`."""
+        return not self._is_block and type(self)._lists is not RankingKernel._lists
+
+    @property
+    def _takes_choice_sets(self) -> bool:
+        family = self.ranking_family
+        return family is None or family.takes_choice_sets
+
+    def _lists(self, z: dict, args: tuple, kwargs: dict, orders: PartialOrders) -> Lists:
+        """Return the likelihood of the orderings behind partial orders, a judge in each row.
+
+        :param args: with rankings of the same judges in place of the partial orders.
+        """
+        raise NotImplementedError
+
+    def _as_rankings(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        orders = self._find_orders(args, kwargs)
+        return (args, kwargs) if orders is None else with_orderings(args, kwargs, orders)
+
+    def _find_orders(self, args: tuple, kwargs: dict) -> PartialOrders | None:
+        """Return the partial orders among the arguments, a judge in each row; None if none."""
+        orders = find_orders(args, kwargs)
+        if orders is None:
+            return None
+        if not self.takes_partial_orders:
+            name = "a kernel with model=" if self._is_block else type(self).__name__
+            raise TypeError(
+                f"{name} takes Rankings, and no PartialOrders; SliceGibbs, BetaGibbs and "
+                "PlackettLuceGibbs without model= take both"
+            )
+        if not self._takes_choice_sets and orders.offered() is not None:
+            orders = orders.of_all_items()  # items that were not offered may be anywhere
+        return orders.expand()
+
+    def _begin(self, rng_key: Array, init_params: dict | None, args: tuple, kwargs: dict) -> Any:
+        orders = self._find_orders(args, kwargs)
+        if orders is None:
+            return self._init(rng_key, init_params, args, kwargs)
+        given = with_orderings(args, kwargs, orders)
+        key_orders, rng_key = random.split(rng_key)
+        state = self._init(rng_key, init_params, *given)
+        orderings = draw_orderings(
+            key_orders, orders, orders.listed, self._lists(state.z, *given, orders)
+        )
+        return LatentOrderState(**state._asdict(), orderings=orderings)
+
+    def _advance(self, state: Any, args: tuple, kwargs: dict) -> Any:
+        orders = self._find_orders(args, kwargs)
+        if orders is None:
+            return self._sweep(state, args, kwargs)
+        rng_key, key_orders = random.split(state.rng_key)
+        given = with_orderings(args, kwargs, orders, state.orderings)
+        lists = self._lists(state.z, *given, orders)
+        orderings = draw_orderings(key_orders, orders, state.orderings, lists)
+        given = with_orderings(args, kwargs, orders, orderings)
+        fields = {name: getattr(state, name) for name in GibbsState._fields}
+        state = self._sweep(GibbsState(**fields | {"rng_key": rng_key}), *given)
+        return LatentOrderState(**state._asdict(), orderings=orderings)
 
     @property
     def can_split_rankings(self) -> bool:

@@ -34,8 +34,7 @@ class BlocData:
     """Draws, and the rankings that they describe, as ``read_draws`` of ``blocs`` checks them."""
 
     def __init__(self, draws: Draws) -> None:
-        rankings, family = draws.rankings, draws.check_family()
-        assert rankings is not None
+        rankings, family = draws.fitted, draws.check_family()
         self.draws, self.rankings, self._family = draws, rankings, family
         # the distinct row of each given row, and of each ranking
         distinct, self.row_of_given = rankings.merged()

@@ -317,16 +317,14 @@ def _check_values(draws: Draws, family: RankingFamily) -> None:
         if bad.any():
             raise ValueError(f"assignments must be from 0 to {slots - 1}, got {of_draw[bad][0]}")
         in_use[of_draw.astype(np.intp)] = True
-    assert draws.rankings is not None
-    family.check_parameters({name: flat[name][used] for name in family.parameters}, draws.rankings)
+    family.check_parameters({name: flat[name][used] for name in family.parameters}, draws.fitted)
 
 
 def _check_fit(draws: Draws) -> None:
     """Refuse a likelihood without a fit, and a search that will not fit into memory."""
-    family, rankings, free = draws.check_family(), draws.rankings, available_memory()
+    family, rankings, free = draws.check_family(), draws.fitted, available_memory()
     if not family.has_fit:
         raise NoBlocsError(f"there are no blocs to find of the likelihood {family.name}")
-    assert rankings is not None
     most = int(np.max(np.sum(draws.samples["cluster_sizes"] > 0, axis=-1)))
     needed = family.fit_bytes(rankings, most)
     if free is not None and needed > USABLE * free:

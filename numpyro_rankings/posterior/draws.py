@@ -12,9 +12,10 @@ from numpyro_rankings.components.family import Family
 from numpyro_rankings.families import RankingFamily, family_of
 from numpyro_rankings.infer.base import GibbsKernel, find_rankings
 from numpyro_rankings.infer.ddcrp.base import LinkGibbs
+from numpyro_rankings.infer.latent_orders import find_orders
 from numpyro_rankings.infer.partition.base import PartitionKernel
 from numpyro_rankings.posterior.diagnostics import NUM_COMPONENTS, as_dataset
-from numpyro_rankings.rankings import Rankings, check_rankings
+from numpyro_rankings.rankings import PartialOrders, Rankings, check_rankings
 
 Partition = Literal["population", "components", "process", "links", "unknown"]
 NumComponents = int | Literal["auto"] | None
@@ -68,6 +69,8 @@ class Draws:
     - **judge_sites** - the observed sites of the model that depend on the label of each judge.
     - **component_family** - of a kernel of partitions, if known.
     - **lacks_empty** - whether the parameters of empty clusters are lost, as in ArviZ data.
+    - **orders** - the partial orders that were fitted, of which **rankings** then are some
+      orderings that agree with them; None if rankings were fitted.
     - **ladder** - of :class:`~numpyro_rankings.infer.TemperedMixture`: the fields of its state that
       :func:`~numpyro_rankings.log_evidence` needs, each (chains, draws, rungs). Empty of other
       kernels, and where only the samples are given.
@@ -94,6 +97,7 @@ class Draws:
     judge_sites: tuple[str, ...] = ()
     component_family: Family | None = None
     lacks_empty: bool = False
+    orders: PartialOrders | None = None
     ladder: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @classmethod
@@ -289,11 +293,25 @@ class Draws:
     def fitted(self) -> Rankings:
         """The rankings that were fitted.
 
-        :raises TypeError: if they were not given.
+        :raises TypeError: if they were not given, or if these were partial orders.
         """
+        if self.orders is not None:
+            raise TypeError(
+                "this needs the rankings of the judges, and the draws are of partial orders: what "
+                "is of parameters and labels alone can be had, such as diagnostics, coclustering "
+                "and point_estimate"
+            )
         if self.rankings is None:
             raise TypeError("the draws have no rankings: use Draws.of(…, rankings)")
         return self.rankings
+
+    @property
+    def stand_in(self) -> Rankings:
+        """The rankings that were fitted, or some that agree with partial orders.
+
+        They are for the names of the items, and for an order to compare centers to.
+        """
+        return self.fitted if self.orders is None or self.rankings is None else self.rankings
 
     @property
     def _lead(self) -> tuple[int, ...]:
@@ -319,13 +337,16 @@ class Draws:
         ladder = {name: x[:, draws] for name, x in self.ladder.items()}
         return replace(self, samples=samples, ladder=ladder)
 
-    def with_rankings(self, rankings: Rankings | None) -> "Draws":
-        """Return the draws with the rankings that were fitted.
+    def with_rankings(self, rankings: Rankings | PartialOrders | None) -> "Draws":
+        """Return the draws with the rankings, or partial orders, that were fitted.
 
         :raises ValueError: if they are not.
         """
         if rankings is None:
             return self
+        if isinstance(rankings, PartialOrders):
+            draws = self.with_rankings(rankings.with_orderings(rankings.listed))
+            return replace(draws, orders=rankings)
         check_rankings(rankings)
         if self.family is not None:
             rankings = self.family.described(rankings)
@@ -476,9 +497,13 @@ def family_of_kernel(kernel: Any) -> RankingFamily | None:
     return kernel.ranking_family if has_groups else None
 
 
-def fitted_rankings(kernel: GibbsKernel, args: tuple, kwargs: dict) -> Rankings | None:
+def fitted_rankings(
+    kernel: GibbsKernel, args: tuple, kwargs: dict
+) -> Rankings | PartialOrders | None:
     """Return the rankings among the arguments of a kernel's model, None of one of partitions."""
-    return None if is_of_partitions(kernel) else find_rankings(args, kwargs)
+    if is_of_partitions(kernel):
+        return None
+    return find_orders(args, kwargs) or find_rankings(args, kwargs)
 
 
 def is_of_partitions(kernel: Any) -> bool:

@@ -29,7 +29,7 @@ from numpyro_rankings.posterior.diagnostics import NUM_COMPONENTS, as_dataset, d
 from numpyro_rankings.posterior.draws import LADDER_FIELDS, Draws, find_block, is_of_partitions
 from numpyro_rankings.posterior.likelihood import pointwise_log_likelihood, pointwise_of_block
 from numpyro_rankings.posterior.quantities import as_shown, label_free_quantities
-from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.rankings import PartialOrders, Rankings
 
 # Functions import ArviZ, pandas and xarray, which take long to load and are not always needed.
 
@@ -45,7 +45,7 @@ _AUTO_LOG_LIKELIHOOD = 10_000_000  # float32 values, 40 MB
 
 def to_inference_data(
     mcmc: MCMC,
-    rankings: Rankings | None = None,
+    rankings: Rankings | PartialOrders | None = None,
     log_likelihood: bool | Literal["auto"] = "auto",
     include_assignments: bool = True,
     points: Sequence[Any] | None = None,
@@ -109,7 +109,8 @@ def to_inference_data(
 
     :param mcmc: the MCMC after ``mcmc.run(key, rankings)``, of a kernel or of
         :class:`numpyro.infer.Gibbs` with one block of this package.
-    :param rankings: the rankings that were fitted; not for the kernels of partitions, whose draws
+    :param rankings: the rankings, or partial orders, that were fitted; of the latter there is no
+        log likelihood here. Not for the kernels of partitions, whose draws
         contain everything needed.
     :param log_likelihood: whether to compute it. ``"auto"`` computes it if rankings times draws are
         at most 10^7, and otherwise warns. For ``DPPlackettLuceGibbs`` the limit is 5 · 10^5,
@@ -278,7 +279,7 @@ def _with_rungs(stats: Any) -> Any:
 
 def _check_asked(
     draws: Draws,
-    rankings: Rankings | None,
+    rankings: Rankings | PartialOrders | None,
     log_likelihood: bool | Literal["auto"],
     points: Sequence[Any] | None,
 ) -> None:
@@ -312,6 +313,8 @@ def _warn_of_overflow(mcmc: MCMC) -> None:
 
 def _wants_log_likelihood(draws: Draws, asked: bool | Literal["auto"]) -> bool:
     """Return whether to compute the log likelihood; warn if it is left out because of its size."""
+    if draws.orders is not None and asked == "auto":
+        return False
     num_rankings = draws.fitted.num_rankings
     num_values = draws.num_chains * draws.num_draws * num_rankings
     of_one = draws.check_family().cost_of_new_cluster if draws.is_mixture else 1

@@ -33,7 +33,7 @@ def label_free_quantities(draws: Draws) -> dict[str, np.ndarray]:
         quantities["log_joint"] = log_joint_of(samples)
     if draws.family is not None:
         of_clusters = sizes if draws.is_mixture else None
-        quantities |= draws.family.quantities(samples, of_clusters, draws.fitted)
+        quantities |= draws.family.quantities(samples, of_clusters, draws.stand_in)
         if draws.labels is not None and not draws.is_mixture:
             quantities.pop("alpha", None)  # has no effect
     if sizes is not None:

@@ -8,8 +8,10 @@ from numpyro_rankings.rankings.container import (
     num_stages,
 )
 from numpyro_rankings.rankings.names import RankingsError
+from numpyro_rankings.rankings.partial_orders import PartialOrders
 
 __all__ = [
+    "PartialOrders",
     "Rankings",
     "RankingsError",
     "build_rankings",

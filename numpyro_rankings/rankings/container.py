@@ -28,6 +28,7 @@ from numpyro_rankings.rankings.ranks import (
     check_starts_at_one,
     orderings_of_ranks,
 )
+from numpyro_rankings.rankings.rows import Rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,17 +41,19 @@ _FORMATS = {
     "write table": "numpyro_rankings.readers.writing:write_frame",
     "read .soc, .soi": "numpyro_rankings.readers.preflib:read_preflib",
     "write .blt": "numpyro_rankings.readers.blt:write_blt",
+    "read table of pairs": "numpyro_rankings.readers.frames:read_pairs",
+    "read .toc, .toi, .cat": "numpyro_rankings.readers.tied_orders:read_preflib_buckets",
 }
 
 
-def _load(name: str) -> Callable[..., Any]:
+def load_format(name: str) -> Callable[..., Any]:
     """Return the function that reads or writes a format."""
     module, _, function = _FORMATS[name].partition(":")
     return getattr(import_module(module), function)
 
 
 @jax.tree_util.register_pytree_node_class
-class Rankings:
+class Rankings(Rows):
     """Rankings of ``num_items`` items, in rows with counts; immutable, and a JAX pytree.
 
     Rankings are made by :meth:`from_orderings`, :meth:`from_ranks`, :meth:`from_dataframe` or
@@ -84,55 +87,16 @@ class Rankings:
        array([ 2., nan,  1., nan])
     """
 
-    __slots__ = (
-        "choice_sets",
-        "counts",
-        "items",
-        "lengths",
-        "num_items",
-        "num_rankings",
-        "orderings",
-    )
+    __slots__ = ("choice_sets", "lengths", "orderings")
+    _leaves = ("orderings", "lengths", "counts", "choice_sets")
+    _static = ("num_items", "items", "num_rankings")
 
     orderings: Array
     lengths: Array
-    counts: Array
     choice_sets: Array | None
-    num_items: int
-    items: tuple[str, ...]
-    num_rankings: int
 
     def __init__(self, *_: Any, **__: Any) -> None:
         raise TypeError("use Rankings.from_orderings, from_ranks, from_dataframe or from_preflib")
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"Rankings are immutable: {name!r} cannot be set")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"Rankings are immutable: {name!r} cannot be deleted")
-
-    @classmethod
-    def _make(cls, leaves: Sequence[Any], static: tuple) -> "Rankings":
-        """Make an object without checks: the leaves may be tracers or other objects of JAX."""
-        self = object.__new__(cls)
-        names = ("orderings", "lengths", "counts", "choice_sets")
-        for name, value in zip(names, leaves, strict=True):
-            object.__setattr__(self, name, value)
-        for name, value in zip(("num_items", "items", "num_rankings"), static, strict=True):
-            object.__setattr__(self, name, value)
-        return self
-
-    def tree_flatten(self) -> tuple[tuple, tuple]:
-        leaves = (self.orderings, self.lengths, self.counts, self.choice_sets)
-        return leaves, (self.num_items, self.items, self.num_rankings)
-
-    @classmethod
-    def tree_unflatten(cls, static: tuple, leaves: Sequence[Any]) -> "Rankings":
-        return cls._make(leaves, static)
-
-    def __reduce__(self) -> tuple:
-        leaves, static = self.tree_flatten()
-        return _rebuild, (tuple(None if x is None else np.asarray(x) for x in leaves), static)
 
     # -- constructors --------------------------------------------------------------------------
 
@@ -247,11 +211,13 @@ class Rankings:
         :return: the rankings, one row for each judge.
         :raises RankingsError: naming the judge and the item.
         """
-        return _load("read long table")(df, (judge, item, rank), items, unranked, count)
+        return load_format("read long table")(df, (judge, item, rank), items, unranked, count)
 
     @classmethod
     def from_preflib(cls, path: Any, unranked: str = "below") -> "Rankings":
         """Read rankings from a PrefLib file of strict orders, ``.soc`` or ``.soi``.
+
+        :meth:`PartialOrders.from_preflib` reads orders with ties, too.
 
         :param path: the file; see :func:`numpyro_rankings.readers.read_preflib`.
         :param unranked: as in :meth:`from_orderings`.
@@ -259,7 +225,7 @@ class Rankings:
         :raises RankingsError: naming the file and the line.
         """
         check_unranked(unranked)
-        rankings = _load("read .soc, .soi")(path)
+        rankings = load_format("read .soc, .soi")(path)
         if unranked == "below":
             return rankings
         offered = listed_items(np.asarray(rankings.orderings), rankings.num_items)
@@ -274,28 +240,9 @@ class Rankings:
         :param title: of the election.
         :raises RankingsError: if the rankings do not fit the format; then nothing is written.
         """
-        _load("write .blt")(self, path, seats, title)
+        load_format("write .blt")(self, path, seats, title)
 
     # -- views ---------------------------------------------------------------------------------
-
-    @property
-    def num_rows(self) -> int:
-        """The number of rows."""
-        return self.orderings.shape[0]
-
-    @property
-    def row_index(self) -> Array:
-        """The row of each of the N rankings, int32 (N,), in the order of :meth:`expand`."""
-        if not self._is_traced():  # NumPy has nothing to compile
-            return jnp.asarray(np.repeat(np.arange(self.num_rows, dtype=np.int32), self.counts))
-        rows = jnp.arange(self.num_rows, dtype=jnp.int32)
-        return jnp.repeat(rows, self.counts, total_repeat_length=self.num_rankings)
-
-    def _is_traced(self) -> bool:
-        return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(self))
-
-    def __len__(self) -> int:
-        return self.num_rankings
 
     def __repr__(self) -> str:
         size = f"{self.num_rankings} of {self.num_items} items"
@@ -307,17 +254,6 @@ class Rankings:
         rows = f"{self.num_rows} {'rows' if self.num_rows == len(self) else 'distinct rows'}"
         subset = ", choice sets" if self.choice_sets is not None else ""
         return f"Rankings({size}, {rows}, {lengths}{subset})"
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Rankings):
-            return NotImplemented
-        (mine, static), (theirs, other_static) = self.tree_flatten(), other.tree_flatten()
-        return static == other_static and all(
-            one is two or np.array_equal(one, two) for one, two in zip(mine, theirs, strict=True)
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.num_items, self.items, self.num_rankings))
 
     def to_ranks(self) -> np.ndarray:
         """Return the rank of each item in each row.
@@ -362,41 +298,14 @@ class Rankings:
            >>> Rankings.from_ranks(r.to_dataframe("ranks")) == r
            True
         """
-        return _load("write table")(self, layout, count)
+        return load_format("write table")(self, layout, count)
 
-    def expand(self) -> "Rankings":
-        """Return one row for each of the N rankings, with each row repeated in place."""
-        index = self.row_index
-        if not self._is_traced():
-            return self._take(np.asarray(index), np.ones(len(self), np.int32))
-        (orderings, lengths, counts, offered), static = self.tree_flatten()
-        leaves = (
-            orderings[index],
-            lengths[index],
-            jnp.ones_like(counts, shape=index.shape),
-            None if offered is None else offered[index],
-        )
-        return self._make(leaves, static)
-
-    def unique(self) -> "Rankings":
-        """Merge identical rows, in order of first occurrence, and add their counts."""
-        return self.merged()[0]
-
-    def merged(self) -> "tuple[Rankings, np.ndarray]":
-        """Merge identical rows as :meth:`unique`, and say where each row went.
-
-        :return: the rankings, and the new row of each old one, (rows,).
-        """
+    def _keys(self) -> np.ndarray:
         keys = row_keys(np.asarray(self.orderings))
-        if self.choice_sets is not None:
-            offered = np.packbits(np.asarray(self.choice_sets), axis=1)
-            keys = row_keys(np.column_stack([keys, row_keys(offered)]))
-        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-        totals = np.bincount(inverse, weights=np.asarray(self.counts, float))
-        order = np.argsort(first)
-        new_row = np.empty_like(order)
-        new_row[order] = np.arange(len(order))
-        return self._take(first[order], totals[order]), new_row[inverse]
+        if self.choice_sets is None:
+            return keys
+        offered = np.packbits(np.asarray(self.choice_sets), axis=1)
+        return row_keys(np.column_stack([keys, row_keys(offered)]))
 
     def of_listed_items(self) -> "Rankings":
         """Drop the items that no ranking lists; the others keep their order.
@@ -444,16 +353,6 @@ class Rankings:
         one, two = (merged._take(np.flatnonzero(table), table[table > 0]) for table in tables)
         return one, two
 
-    def _take(self, rows: np.ndarray, counts: np.ndarray) -> "Rankings":
-        """Return some of the rows, with new counts."""
-        leaves = (
-            jnp.asarray(np.asarray(self.orderings)[rows]),
-            jnp.asarray(np.asarray(self.lengths)[rows]),
-            jnp.asarray(counts, jnp.int32),
-            None if self.choice_sets is None else jnp.asarray(np.asarray(self.choice_sets)[rows]),
-        )
-        return self._make(leaves, (self.num_items, self.items, int(counts.sum())))
-
 
 def build_rankings(
     orderings: Any,
@@ -469,8 +368,8 @@ def build_rankings(
     table = padded_table(orderings, names, where)
     check_table(table, names, where)
     lengths = (table >= 0).sum(1)
-    checked_counts = _check_counts(counts, len(table), where)
-    offered = _check_choice_sets(choice_sets, table, names, where)
+    checked_counts = check_counts(counts, len(table), where)
+    offered = check_choice_sets(choice_sets, table, names, where)
     leaves = (
         jnp.asarray(table[:, : lengths.max()], jnp.int32),
         jnp.asarray(lengths, jnp.int32),
@@ -479,10 +378,6 @@ def build_rankings(
     )
     static = (len(names), names, int(checked_counts.sum()))
     return Rankings.tree_unflatten(static, leaves)
-
-
-def _rebuild(leaves: tuple, static: tuple) -> Rankings:
-    return Rankings._make([None if x is None else jnp.asarray(x) for x in leaves], static)
 
 
 # -- checks of whole arrays at once; messages name the first error ------------------------------
@@ -496,7 +391,8 @@ def check_unranked(unranked: str, choice_sets: Any = None) -> None:
         raise RankingsError("choice_sets say what was offered; leave out unranked")
 
 
-def _check_counts(counts: Any, rows: int, where: Callable[[int], str]) -> np.ndarray:
+def check_counts(counts: Any, rows: int, where: Callable[[int], str]) -> np.ndarray:
+    """Return checked counts of the rows, 1 by default."""
     if counts is None:
         return np.ones(rows, np.int64)
     array = as_array(counts)
@@ -520,9 +416,10 @@ def _check_counts(counts: Any, rows: int, where: Callable[[int], str]) -> np.nda
     return array.astype(np.int64)
 
 
-def _check_choice_sets(
+def check_choice_sets(
     choice_sets: Any, table: np.ndarray, names: tuple[str, ...], where: Callable[[int], str]
 ) -> np.ndarray | None:
+    """Return checked choice sets, (rows, n)."""
     if choice_sets is None:
         return None
     shape = (len(table), len(names))
@@ -572,6 +469,11 @@ def _in_order_of_items(choice_sets: Any, names: tuple[str, ...]) -> Any:
 
 def check_rankings(rankings: Any) -> None:
     """Refuse an argument that is not a :class:`Rankings`."""
+    if isinstance(rankings, Rows) and not isinstance(rankings, Rankings):
+        raise TypeError(
+            "rankings must be a Rankings here, not PartialOrders: if no row has ties or gaps, give "
+            "their to_rankings()"
+        )
     if not isinstance(rankings, Rankings):
         raise TypeError(
             f"rankings must be a Rankings, got {type(rankings).__name__}; make it with "

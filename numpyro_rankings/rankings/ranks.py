@@ -1,7 +1,7 @@
 """Ranks as users give them, checked and converted to orderings."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -76,11 +76,16 @@ def check_starts_at_one(table: np.ndarray, names: tuple[str, ...]) -> None:
     ordered, lengths = np.sort(table[rows], axis=1), (~np.isnan(table[rows])).sum(1)  # NaN last
     places = np.arange(table.shape[1])
     if len(rows) and ((ordered == places) | (places >= lengths[:, None])).all():
-        name = names[int(np.argmax(table[rows[0]] == 0))]
-        raise RankingsError(
-            f"{row_place(rows[0])}: item {name!r} has rank 0, and each row has one 0: if 0 is the "
-            "best, write ranks + 1; if it means not ranked, write NaN instead"
-        )
+        refuse_rank_zero(table, names)
+
+
+def refuse_rank_zero(table: np.ndarray, names: tuple[str, ...]) -> NoReturn:
+    """Refuse ranks, (rows, n), of which each row has one 0."""
+    row, item = np.argwhere(table == 0)[0]
+    raise RankingsError(
+        f"{row_place(row)}: item {names[item]!r} has rank 0, and each row has one 0: if 0 is the "
+        "best, write ranks + 1; if it means not ranked, write NaN instead"
+    )
 
 
 def orderings_of_ranks(
@@ -110,8 +115,9 @@ def orderings_of_ranks(
         twice = np.unique(places, axis=1, return_counts=True)
         num_tied = len(set(twice[0][0, twice[1] > 1].tolist()))
         about_ties = (
-            f"{plural(num_tied, 'ranking')} of {num_rows:,} have ties, which are not supported "
-            "here: read_rankings(table, 'ranks', overvote='stop') ends lists before the first tie"
+            f"{plural(num_tied, 'ranking')} of {num_rows:,} have ties, which "
+            "PartialOrders.from_ranks takes; read_rankings(table, 'ranks', overvote='stop') ends "
+            "lists before the first tie"
         )
         problem = _ranks_problem(items[own], ranks[own], names, about_ties)
         raise RankingsError(f"{where(row)}: {problem}")

@@ -24,7 +24,7 @@ import numpy as np
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.orderings import row_keys
 from numpyro_rankings.words import plural
-from numpyro_rankings.words.options import option
+from numpyro_rankings.words.options import in_python, option
 
 BLANK, OVERVOTE = -1, -2  # what a rank has instead of an item
 _CHOICES = {
@@ -76,12 +76,16 @@ def given_rules(**given: object) -> Rules | None:
     return rules
 
 
-def about_ties(is_answer: bool = True) -> str:
-    """Return which options read ties, for a message."""
+def about_ties(is_answer: bool = True, constructor: str = "from_ranks") -> str:
+    """Return what reads ties, for a message.
+
+    :param constructor: that of :class:`~numpyro_rankings.PartialOrders`.
+    """
     stop, skip = (option("overvote", x, is_answer) for x in ("stop", "skip"))
     return (
         f"{stop} ends a list before its first tie, which loses nothing if the last items are "
         f"tied; {skip} passes over ties"
+        + in_python(f"; PartialOrders.{constructor} takes them as they are")
     )
 
 

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from numpyro_rankings.rankings import Rankings, RankingsError
+from numpyro_rankings.rankings import Rankings, RankingsError, check_rankings
 from numpyro_rankings.readers.ballots import BLANK, OVERVOTE
 from numpyro_rankings.readers.elections import (
     Election,
@@ -326,6 +326,7 @@ def write_blt(rankings: Rankings, path: str | os.PathLike, seats: int = 1, title
     :param title: of the election.
     :raises RankingsError: if the rankings do not fit the format; then nothing is written.
     """
+    check_rankings(rankings)
     name = os.fspath(path)
     if rankings.choice_sets is not None:
         raise RankingsError(f"{name}: .blt files cannot represent choice sets")

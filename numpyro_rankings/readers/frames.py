@@ -1,4 +1,4 @@
-"""Long data frames of rankings. Other tables are read in ``surveys.py``."""
+"""Long data frames of rankings, and those of pairs. Other tables are read in ``surveys.py``."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -6,9 +6,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from numpyro_rankings.rankings import Rankings, RankingsError, build_rankings, check_unranked
+from numpyro_rankings.rankings import (
+    PartialOrders,
+    Rankings,
+    RankingsError,
+    build_rankings,
+    check_unranked,
+)
 from numpyro_rankings.rankings.names import item_names, name_of, shown
+from numpyro_rankings.rankings.partial_orders import build_partial_orders
+from numpyro_rankings.rankings.preferences import closed, table_of_pairs
 from numpyro_rankings.rankings.ranks import orderings_of_ranks
+
+_TIES = ("tie", "draw", "tie (bothbad)")
 
 
 def read_long(
@@ -73,6 +83,93 @@ def read_long(
         offered[entries[:2]] = True
     counts = None if count is None else _counts(_column(df, count), count, rows, where)
     return build_rankings(table, names, counts, offered, where=where)
+
+
+def read_pairs(
+    df: Any,
+    columns: tuple[str, ...],
+    judge: str | None = None,
+    items: Sequence[Any] | None = None,
+    count: str | None = None,
+) -> PartialOrders:
+    """Read a table of pairs.
+
+    See :meth:`numpyro_rankings.PartialOrders.from_pairs`.
+
+    :param columns: those of the winner and the loser; or those of the two items and of the winner.
+    """
+    pairs, names = _pairs_of_items(df, columns[:2], items)
+    is_decided = np.ones(len(pairs), bool)
+    if len(columns) > 2:
+        pairs, is_decided = _decide(df, columns, pairs, names)
+    ids: list[str] = []
+    rows = np.arange(len(pairs))
+    if judge is not None:
+        rows, ids = _codes(_column(df, judge), judge, name_of)
+
+    def where(row: int) -> str:
+        return f"judge {ids[row]!r}" if ids else _line(row)
+
+    counts = None
+    if count is not None:
+        counts = _counts(_column(df, count), count, rows, where)
+    table, direct = table_of_pairs(rows, pairs, is_decided, len(names))
+    above = closed(direct, table, names, where)
+    made = build_partial_orders(table, above, names, (counts, None, "not-offered"), where)
+    return made.with_ids(ids) if ids else made.unique()
+
+
+def _pairs_of_items(
+    df: Any, columns: Sequence[str], items: Sequence[Any] | None
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Return the items in two columns, (m, 2), and the names of all."""
+    if not hasattr(df, "columns"):
+        raise RankingsError(f"a data frame of pairs is needed, got {type(df).__name__}")
+    parts = [_codes(_column(df, column), column, name_of) for column in columns]
+    if not len(parts[0][0]):
+        raise RankingsError("there are no comparisons")
+    texts = np.column_stack([np.array(names, object)[codes] for codes, names in parts])
+    flat, distinct = pd.factorize(texts.ravel())  # line by line, in order of first appearance
+    pairs, found = flat.reshape(-1, 2), distinct.tolist()
+    for line in np.flatnonzero(pairs[:, 0] == pairs[:, 1])[:1]:
+        raise RankingsError(f"{_line(line)} compares item {found[pairs[line, 0]]!r} with itself")
+    if items is None:
+        return pairs, item_names(found)
+    names = item_names(items)
+    positions = np.array([names.index(name) if name in names else -1 for name in found])
+    for line, k in np.argwhere(positions[pairs] < 0)[:1]:
+        raise RankingsError(f"{_line(line)}: there is no item {found[pairs[line, k]]!r} in items")
+    return positions[pairs], names
+
+
+def _decide(
+    df: Any, columns: Sequence[str], pairs: np.ndarray, names: tuple[str, ...]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the pairs with the winner first, and which have one, by a column that says who won."""
+    outcome = columns[2]
+    codes, texts = _codes(_column(df, outcome), outcome, name_of)
+    for name in names:
+        if name in columns[:2] or name.lower() in _TIES:
+            raise RankingsError(
+                f"{name!r} in the column {outcome!r} can be an item or not: rename the item"
+            )
+    index = {name: k for k, name in enumerate(names)}
+    # of each text: an item, or below zero
+    special = {columns[0]: -1, columns[1]: -2, **dict.fromkeys(_TIES, -3)}
+    said = np.array([index.get(x, special.get(x, special.get(x.lower(), -4))) for x in texts])
+    said = said[codes]
+    is_won = [(said == pairs[:, k]) | (said == -1 - k) for k in (0, 1)]
+    is_tied = said == -3
+    for line in np.flatnonzero(~(is_won[0] | is_won[1] | is_tied))[:1]:
+        expected = [*(names[k] for k in pairs[line]), *columns[:2], "tie or draw"]
+        raise RankingsError(
+            f"{_line(line)}: {outcome!r} is {texts[codes[line]]!r}; expected {', '.join(expected)}"
+        )
+    return np.where(is_won[1][:, None], pairs[:, ::-1], pairs), ~is_tied
+
+
+def _line(row: int) -> str:
+    return f"line {row + 1} of the table"
 
 
 def _column(df: Any, name: str) -> pd.Series:

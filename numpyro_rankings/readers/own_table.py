@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from numpyro_rankings.rankings import Rankings, RankingsError, build_rankings
+from numpyro_rankings.rankings import Rankings, RankingsError, build_rankings, check_rankings
 from numpyro_rankings.rankings.names import names_shown
 from numpyro_rankings.readers.grids import whole_number
 from numpyro_rankings.readers.text import check_writable_names, first_lines, read_lines, weight_hint
@@ -166,6 +166,7 @@ def write_table(
     :param citation: the source of the data.
     :raises RankingsError: if the name of an item does not fit the format; then nothing is written.
     """
+    check_rankings(rankings)
     check_writable_names(os.fspath(path), rankings.items, title, citation)
     merged = rankings.unique()
     notes = {"title": title, "citation": citation}

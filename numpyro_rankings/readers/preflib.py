@@ -16,11 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from numpyro_rankings.rankings import Rankings, RankingsError, build_rankings
+from numpyro_rankings.rankings import Rankings, RankingsError, build_rankings, check_rankings
 from numpyro_rankings.rankings.names import names_counted
 from numpyro_rankings.readers.ballots import about_ties
 from numpyro_rankings.readers.text import check_writable_names, read_lines, weight_hint
 from numpyro_rankings.words import plural
+from numpyro_rankings.words.options import in_python
 
 _HEADER = re.compile(r"#\s*([A-Z]+(?: [A-Z]+)*)(?: +([^\s:]+))?\s*:(.*)")
 _ITEMS = r"\d{1,18}(?:\s*,\s*\d{1,18})*"
@@ -49,7 +50,8 @@ def read_preflib(path: str | os.PathLike) -> Rankings:
     were not offered, as in races that not everybody enters, use
     ``Rankings.from_orderings(…, choice_sets=…)`` instead.
 
-    Ties are refused here; ``read_rankings(path, overvote="stop")`` reads lists up to them. A
+    Ties are refused here: :meth:`numpyro_rankings.PartialOrders.from_preflib` takes them, and
+    ``read_rankings(path, overvote="stop")`` reads lists up to them. A
     ``.toc`` or ``.toi`` file in which no order has one is read like a ``.soc``
     or ``.soi`` file. ``numpyro-rankings describe`` says what is in the others, and in ``.cat`` and
     ``.wmd`` files.
@@ -70,6 +72,7 @@ def read_preflib_lines(path: str | os.PathLike) -> Rankings:
             f"{name}:{header.get('DATA TYPE', (1, ''))[0]}: a .{parsed.kind} file holds "
             f"{TYPES[parsed.kind]}, and no model can take it; 'numpyro-rankings describe' says "
             "what is in it, and strict orders are in .soc and .soi files"
+            + (in_python("; PartialOrders.from_preflib reads it") if parsed.kind == "cat" else "")
         )
     items, orders = read_orders(parsed)
     _refuse_ties(name, items, orders)
@@ -100,6 +103,7 @@ def write_preflib(rankings: Rankings, path: str | os.PathLike, title: str = "") 
     :param title: a title of the data.
     :raises RankingsError: if the rankings do not fit the format; then nothing is written.
     """
+    check_rankings(rankings)
     name = os.fspath(path)
     kind = Path(name).suffix.lower().removeprefix(".")
     if kind not in ("soc", "soi"):
@@ -269,7 +273,7 @@ def _refuse_ties(name: str, items: tuple[str, ...], orders: list[Order]) -> None
     names = [shorten_text(items[k]) for k in next(group for group in groups if len(group) > 1)]
     raise RankingsError(
         f"{name}:{line}: {names_counted(names, 2)} are tied; {judges:,} of "
-        f"{plural(total, 'judge')} have ties: {about_ties()}"
+        f"{plural(total, 'judge')} have ties: {about_ties(constructor='from_preflib')}"
     )
 
 

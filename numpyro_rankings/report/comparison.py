@@ -118,6 +118,7 @@ def default_models(
     :param evidence: instead, models of these numbers whose evidence is told
         (:class:`~numpyro_rankings.infer.TemperedMixture`).
     """
+    check_rankings(rankings)
     if evidence:
         ladders = [
             TemperedMixture(family, number)

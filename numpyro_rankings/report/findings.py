@@ -39,7 +39,7 @@ from numpyro_rankings.posterior.partitions import evenly
 from numpyro_rankings.posterior.point_estimates import ReferencePartition, reference_partition
 from numpyro_rankings.posterior.predictive_checks import PredictiveChecks
 from numpyro_rankings.posterior.stacking import posterior_by_weight, stack_fitted_chains
-from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.rankings import Rankings, check_rankings
 from numpyro_rankings.rankings.counts import sets_apart
 
 if TYPE_CHECKING:
@@ -202,6 +202,8 @@ def findings_of(
     :raises ValueError: if there are no assignments, if there are not so many blocs, or if the blocs
         are of other rankings.
     """
+    if rankings is not None:
+        check_rankings(rankings)
     _check_asked(checks, blocs, rankings)
     data = _as_data(source, rankings)
     _check_labels(posterior_of(data), rankings)

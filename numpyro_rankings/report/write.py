@@ -11,7 +11,7 @@ from numpyro_rankings.posterior.diagnostics import NUM_COMPONENTS, Verdict
 from numpyro_rankings.posterior.judges import texts_of_judges
 from numpyro_rankings.posterior.point_estimates import ReferencePartition
 from numpyro_rankings.posterior.predictive_checks import PredictiveChecks
-from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.rankings import Rankings, check_rankings
 from numpyro_rankings.report.answers import (
     Columns,
     columns_of_rankings,
@@ -89,6 +89,7 @@ def write_report(
     :raises ValueError: if ``data`` has no assignments, if the blocs are of other rankings, or if
         there are not N texts in a column.
     """
+    check_rankings(rankings)
     about = texts_of_judges(about or {}, rankings.num_rankings)
     findings = findings_of(
         data,

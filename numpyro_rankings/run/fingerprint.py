@@ -36,7 +36,7 @@ from numpyro.infer.mcmc import MCMCKernel
 from numpyro.infer.util import compute_log_probs
 
 from numpyro_rankings._version import __version__
-from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.rankings.rows import Rows
 from numpyro_rankings.run.convert import is_key
 from numpyro_rankings.run.kernels import (
     is_installed,
@@ -198,7 +198,7 @@ class Fingerprint:
 
     def of_argument(self, value: Any) -> str:
         """Describe an argument of a model, of an array its content."""
-        if _is_array(value) or isinstance(value, Rankings):
+        if _is_array(value) or isinstance(value, Rows):
             return self._of_tree(value)
         text = self.of(value)
         return text if len(text) < _LONG else f"{type(value).__name__}, content {digest(text)}"

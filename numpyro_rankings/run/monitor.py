@@ -22,7 +22,7 @@ from numpyro_rankings.posterior.quantities import (
     label_free_quantities,
     quantities_of_labels,
 )
-from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.rankings import PartialOrders, Rankings
 from numpyro_rankings.run.convert import in_numpy_types, is_real
 from numpyro_rankings.run.kernels import (
     DIVERGING,
@@ -90,11 +90,14 @@ class Facts(NamedTuple):
     def of(cls, traits: KernelTraits, args: tuple, kwargs: dict) -> "Facts":
         """Return those of a kernel on its data."""
         fitted, block = traits.fitted, traits.block
+        rankings = None if fitted is None else fitted_rankings(fitted, args, kwargs)
+        if isinstance(rankings, PartialOrders):
+            rankings = rankings.with_orderings(rankings.listed)
         return cls(
             traits.is_own,
             traits.num_components,
             tuple(sorted({str(x.label_site) for x in traits.blocks})),
-            None if fitted is None else fitted_rankings(fitted, args, kwargs),
+            rankings,
             traits.transitions,
             None if block is None else BlockFacts.of(block),
         )

@@ -10,6 +10,7 @@ from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from numpyro_rankings.infer.base import find_rankings
+from numpyro_rankings.infer.latent_orders import find_orders
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.run.convert import is_key
 from numpyro_rankings.run.kernels import KernelTraits
@@ -41,7 +42,8 @@ class Placement:
         self._sizes = {} if mesh is None else dict(mesh.shape)
         self._label_site, self._sample_field = traits.label_site, traits.sample_field
         self._num_labels = self._num_padded = 0
-        self._rounds = traits.can_pad_rankings
+        has_orders = find_orders(args, kwargs) is not None
+        self._rounds = traits.can_pad_rankings and not has_orders
         if self._rounds:
             self._num_labels = find_rankings(args, kwargs).num_rankings
             self._num_padded = rounded_up(self._num_labels)
@@ -53,6 +55,8 @@ class Placement:
             )
         if traits.is_ensemble:
             raise ValueError("the chains of an ensemble depend on one another: no devices")
+        if self.splits_rankings and has_orders:
+            raise ValueError("partial orders cannot be split over devices; chains can")
         if self.splits_rankings and not traits.can_split_rankings:
             raise ValueError(
                 f"{traits.name} with these settings cannot split rankings over devices; "

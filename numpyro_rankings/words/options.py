@@ -45,6 +45,11 @@ def named_options() -> Iterator[list[NamedOption]]:
         _named.reset(token)
 
 
+def in_python(text: str) -> str:
+    """Return a part of a message that is of use to a caller in Python only."""
+    return "" if _is_command.get() else text
+
+
 def option(name: str, value: Value | None = None, is_answer: bool = True) -> str:
     """Return an option for a message: ``gaps='close'``, or ``--gaps close`` in a command.
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from jax import random
 
 import numpyro_rankings.distributions as rd
+from numpyro_rankings import PartialOrders
 from numpyro_rankings.ops import (
     checks,
     choices,
@@ -544,4 +545,22 @@ def test_distributions_compiled_as_op_by_op(shape):
             draw_and_score, (inputs.keys, *parameters), (), inputs.shape.chains
         )
         found |= {f"{name}, case {number}, {form}": one for form, one in off.items()}
+    assert not found
+
+
+@each_shape(())
+def test_partial_orders_compiled_as_op_by_op(shape):
+    inputs, found = Inputs(SHAPES[shape]), {}
+    rows = [[x for x in row if x >= 0] for row in inputs.orderings.tolist()]
+    tied_in_twos = [[row[k : k + 2] for k in range(0, len(row), 2)] for row in rows]
+    orders = PartialOrders.from_buckets(tied_in_twos, num_items=inputs.shape.items)
+    for number, (name, make, parameters) in enumerate(distributions(inputs)):
+        if name in ("GeneralizedMallows", "TopTPlackettLuce"):
+            off = differences_between_forms(
+                lambda *parameters, make=make: make(*parameters).log_prob(orders),
+                parameters,
+                (),
+                inputs.shape.chains,
+            )
+            found |= {f"{name}, case {number}, {form}": one for form, one in off.items()}
     assert not found

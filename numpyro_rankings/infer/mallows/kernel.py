@@ -18,6 +18,7 @@ from numpyro_rankings.families import MALLOWS, RankingFamily
 from numpyro_rankings.infer.base import GibbsState, find_rankings
 from numpyro_rankings.infer.blocks import check_judge_sites, log_judges_of
 from numpyro_rankings.infer.checks import leave_to_model, site_names
+from numpyro_rankings.infer.latent_orders import MallowsLists
 from numpyro_rankings.infer.mallows.concentrations import per_stage_prior
 from numpyro_rankings.infer.mallows.data import (
     ClusterSums,
@@ -43,9 +44,10 @@ from numpyro_rankings.infer.mixture.membership import label_dtype
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.infer.ranking_kernel import MixtureKernel
 from numpyro_rankings.models import mallows_mixture
+from numpyro_rankings.ops.codes import inverse_ordering
 from numpyro_rankings.ops.pairs import Pair, add_number, exact_products, sum_as_pair, times_log_psi
 from numpyro_rankings.ops.sums import count_by_label
-from numpyro_rankings.rankings import Rankings, num_stages
+from numpyro_rankings.rankings import PartialOrders, Rankings, num_stages
 
 _SITES = ("assignments", "center", "concentration")
 
@@ -137,6 +139,14 @@ class MallowsGibbs(MixtureKernel):
         mixture = MallowsMixture(labels, center, theta, partition)
         log_judges = self._log_judge_sites(z, self.num_slots, args, kwargs)
         return mixture, MallowsInputs(data, prior, log_judges)
+
+    def _lists(self, z: dict, args: tuple, kwargs: dict, orders: PartialOrders) -> MallowsLists:
+        mixture, _ = self._read(z, args, kwargs)
+        items, labels = jnp.maximum(orders.listed, 0), mixture.labels
+        places = inverse_ordering(mixture.center)[labels[:, None], items]
+        missing = items.shape[1] - mixture.concentration.shape[1]  # the last stage has no choice
+        theta = jnp.pad(mixture.concentration, ((0, 0), (0, missing)))[labels]
+        return MallowsLists(places.T, theta.T, orders.lengths)
 
     # -- the chain -----------------------------------------------------------------------------
 

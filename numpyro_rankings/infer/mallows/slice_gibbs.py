@@ -35,6 +35,9 @@ class SliceGibbs(MallowsGibbs):
     single items. Concentrations are drawn exactly under the conjugate prior and by
     slice sampling under others.
 
+    The data may be :class:`~numpyro_rankings.PartialOrders`: then each sweep also draws the judges'
+    orderings, in the field ``orderings`` of the state.
+
     ``mcmc.get_samples()`` has ``assignments`` (D, N), integers in order of first use, ``center``
     (D, C, n), ``concentration`` (D, C, T), ``cluster_sizes`` (D, C), ``num_clusters``, ``alpha``
     and ``log_joint`` (D,). T is the length of the longest list, at most n - 1. Slots from

@@ -21,6 +21,7 @@ from numpyro_rankings.infer.checks import (
     leave_to_model,
     site_names,
 )
+from numpyro_rankings.infer.latent_orders import PlackettLuceLists
 from numpyro_rankings.infer.mixture.labels import canonical_order, update_labels_at_once
 from numpyro_rankings.infer.mixture.membership import label_dtype
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
@@ -46,6 +47,7 @@ from numpyro_rankings.ops.choices import log_choice_likelihoods, times_chosen
 from numpyro_rankings.ops.pairs import Pair, add_number
 from numpyro_rankings.ops.sampling import sample_log_gamma
 from numpyro_rankings.ops.sums import count_by_label
+from numpyro_rankings.rankings import PartialOrders
 
 
 class PlackettLuceMixture(NamedTuple):
@@ -81,7 +83,9 @@ class PlackettLuceGibbs(MixtureKernel):
     ``assignments`` (D, N), canonical, ``cluster_sizes`` (D, K), ``num_clusters``, ``alpha``,
     ``log_joint``.
 
-    Run as ``mcmc.run(key, rankings)``. The rankings may be subset rankings, with choice sets.
+    Run as ``mcmc.run(key, rankings)``. The rankings may be subset rankings, with choice sets, or
+    :class:`~numpyro_rankings.PartialOrders`: then each sweep also draws the judges' orderings, in
+    the field ``orderings`` of the state.
 
     :param shape: a > 0 of the prior :math:`w_k \sim \mathrm{Gamma}(a_k, b)`, a number or one for
         each item, (n,).
@@ -230,6 +234,16 @@ class PlackettLuceGibbs(MixtureKernel):
                 f"shape () in a plate, not one of batch shape {shape.shape[:-1]}"
             )
         return shape, PartitionPrior(alpha, self._num_components)
+
+    def _lists(
+        self, z: dict, args: tuple, kwargs: dict, orders: PartialOrders
+    ) -> PlackettLuceLists:
+        mixture, _ = self._read(z, args, kwargs)
+        labels, is_listed = mixture.labels, orders.listed >= 0
+        weights = mixture.weights[labels[:, None], jnp.maximum(orders.listed, 0)]
+        weights = jnp.where(is_listed, weights, 0.0)
+        rest = jnp.sum(jnp.where(orders.rest(), mixture.weights[labels], 0.0), axis=1)
+        return PlackettLuceLists(weights.T, rest, orders.lengths)
 
     # -- the chain -----------------------------------------------------------------------------
 

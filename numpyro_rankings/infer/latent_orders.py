@@ -1,0 +1,247 @@
+r"""The orders of the items behind partial orders, drawn given the parameters.
+
+A judge who ties items, or compares some of them only, has an ordering of which is known that it
+agrees with what was said. A sweep draws these orderings, and then all else given them, as of
+rankings. So the posterior of all else is that of the partial orders, without approximation.
+
+Items move one after the other. Taken out of its list and put back at the place p among the others,
+an item has :math:`p(\text{list with it at } p)` as its conditional, over the places that agree with
+what was said. All places together cost as much as one: the stages before and after p are those of
+the list without the item, and differ between places by what the item adds to each.
+
+Arrays have their rows last, (T, rows), so that compilers vectorize over judges.
+"""
+
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+from jax import Array, random
+
+from numpyro_rankings.ops.codes import codes_from_places
+from numpyro_rankings.rankings import PartialOrders
+
+_UNROLLED = 16  # up to this many, sums over stages are added one by one, which XLA fuses
+
+
+class LatentOrderState(NamedTuple):
+    """State of one chain of partial orders: that of rankings, and the judges' orderings."""
+
+    z: dict[str, Array]
+    potential_energy: Array
+    accept_prob: Array
+    overflow: Array
+    rng_key: Array
+    orderings: Array  # drawn orderings of the listed items, (N, T)
+
+
+class Others(NamedTuple):
+    """A list without one item, by place, (T, rows); the last place is empty."""
+
+    values: Array
+    kept: Any
+
+
+class Lists(Protocol):
+    """The likelihood of lists in which one item moves."""
+
+    @property
+    def values(self) -> Array:
+        """What matters of each item, in the order of ``PartialOrders.listed``, (T, rows)."""
+
+    def start(self, values: Array) -> Any:
+        """Return what is kept for each place, given the values by place."""
+
+    def without(self, kept: Any, values: Array, place: Array, value: Array) -> Others:
+        """Take out the item at a place, (rows,), whose value is given."""
+
+    def log_places(self, others: Others, value: Array) -> Array:
+        """Return the log probability of the list with the item at each place, (T, rows)."""
+
+    def put_back(self, others: Others, place: Array, value: Array) -> tuple[Array, Any]:
+        """Put the item back at a place: the values by place, and what is kept."""
+
+
+class PlackettLuceLists(NamedTuple):
+    r"""Lists with the probability :math:`\prod_j w_j / W_j`, W the mass that is left."""
+
+    values: Array  # weights, (T, rows)
+    rest: Array  # mass of the items below all that are listed, (rows,)
+    lengths: Array
+
+    def start(self, values: Array) -> None:
+        return None
+
+    def without(self, kept: None, values: Array, place: Array, value: Array) -> Others:
+        return Others(_without(values, place), None)
+
+    def log_places(self, others: Others, value: Array) -> Array:
+        masses = _sums_after(others.values) + self.rest  # left at each stage without the item
+        masses = jnp.maximum(masses, jnp.finfo(masses.dtype).tiny)
+        is_stage = _places(masses) < self.lengths - 1
+        later = jnp.where(is_stage, jnp.log(jnp.where(is_stage, masses, 1.0)), 0.0)
+        earlier = jnp.log(masses + value)  # while the item is there, and when it is chosen
+        return -_sums_before(earlier, inclusive=True) - _sums_after(later)
+
+    def put_back(self, others: Others, place: Array, value: Array) -> tuple[Array, None]:
+        return _put_back(others.values, place, value), None
+
+
+class MallowsLists(NamedTuple):
+    r"""Lists with the probability :math:`\exp(-\sum_j θ_j s_j)` up to a constant.
+
+    What is kept are the codes s_j.
+    """
+
+    values: Array  # places in the center, (T, rows)
+    concentration: Array  # θ, (T, rows) or (T, 1), 0 at a stage that has no code
+    lengths: Array
+
+    def start(self, values: Array) -> Array:
+        listed = _places(values) < self.lengths
+        return codes_from_places(values.T, listed.T).T
+
+    def without(self, kept: Array, values: Array, place: Array, value: Array) -> Others:
+        is_before = _places(values) < place
+        # the codes of those listed before the item no longer count it
+        fewer = jnp.where(is_before & (value < values), kept - 1, kept)
+        return Others(_without(values, place), _without(fewer, place))
+
+    def log_places(self, others: Others, value: Array) -> Array:
+        values, codes = others
+        theta, is_ahead = self.concentration, value < values
+        is_stage = _places(values) < self.lengths - 1
+        before = jnp.where(is_stage, theta * (codes + is_ahead), 0.0)
+        after = jnp.where(is_stage, jnp.roll(theta, -1, axis=0) * codes, 0.0)
+        own = theta * self._codes_of_item(values, is_stage, value)
+        return -(_sums_before(before) + own + _sums_after(after))
+
+    def _codes_of_item(self, values: Array, is_stage: Array, value: Array) -> Array:
+        """The code of the item at each place: how many of those ahead of it are left."""
+        return value - _sums_before(((values < value) & is_stage).astype(value.dtype))
+
+    def put_back(self, others: Others, place: Array, value: Array) -> tuple[Array, Array]:
+        values, codes = others
+        is_stage = _places(values) < self.lengths - 1
+        own = jnp.sum(
+            jnp.where(_places(values) == place, self._codes_of_item(values, is_stage, value), 0),
+            axis=0,
+            dtype=codes.dtype,
+        )
+        more = jnp.where((_places(values) < place) & (value < values), codes + 1, codes)
+        return _put_back(values, place, value), _put_back(more, place, own)
+
+
+def find_orders(args: tuple, kwargs: dict) -> PartialOrders | None:
+    """Return the partial orders among the arguments, or None; those without ties are rankings."""
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, PartialOrders):
+            return value
+    return None
+
+
+def with_orderings(
+    args: tuple, kwargs: dict, orders: PartialOrders, orderings: Array | None = None
+) -> tuple[tuple, dict]:
+    """Return the arguments with rankings in place of the partial orders."""
+    rankings = orders.with_orderings(orders.listed if orderings is None else orderings)
+
+    def replaced(value: Any) -> Any:
+        return rankings if isinstance(value, PartialOrders) else value
+
+    return tuple(map(replaced, args)), {name: replaced(x) for name, x in kwargs.items()}
+
+
+def draw_orderings(key: Array, orders: PartialOrders, orderings: Array, likelihood: Lists) -> Array:
+    """Move each listed item of each row once, given the places of the others.
+
+    :param orders: with one judge in each row that has ties.
+    :param orderings: current orderings of the listed items, (rows, T).
+    :return: new orderings, (rows, T).
+    """
+    listed, above = orders.listed.T, jnp.transpose(orders.above, (1, 2, 0))
+    num_places, num_rows = listed.shape
+    if num_places == 1:
+        return orderings
+    is_there = orderings.T[None] == listed[:, None]  # item by place
+    place = jnp.sum(jnp.where(is_there, _places(listed)[None], 0), axis=1, dtype=jnp.int32)
+    # padding keeps its places at the end
+    place = jnp.where(listed >= 0, place, _places(listed))
+    values = _by_place(likelihood.values, place)
+
+    def move(carry: tuple, item: tuple) -> tuple[tuple, None]:
+        place, values, kept = carry
+        index, value, is_above, is_below, uniform = item
+        own = place[index]
+        others = likelihood.without(kept, values, own, value)
+        among = place - (place > own)
+        low = jnp.max(jnp.where(is_above, among + 1, 0), axis=0)
+        high = jnp.min(jnp.where(is_below, among, orders.lengths - 1), axis=0)
+        weights = likelihood.log_places(others, value)
+        new = _draw_place(uniform, weights, low, high)
+        new = jnp.where(index < orders.lengths, new, own)
+        values, kept = likelihood.put_back(others, new, value)
+        place = (among + (among >= new)).at[index].set(new)
+        return (place, values, kept), None
+
+    uniforms = random.uniform(key, (num_places, num_rows))
+    items = (
+        jnp.arange(num_places),
+        likelihood.values,
+        jnp.swapaxes(above, 0, 1),
+        above,
+        uniforms,
+    )
+    carry = place, values, likelihood.start(values)
+    (place, _, _), _ = jax.lax.scan(move, carry, items)
+    return _by_place(listed, place).T
+
+
+def _draw_place(uniform: Array, log_weights: Array, low: Array, high: Array) -> Array:
+    """Draw a place from ``low`` to ``high``, (rows,), by the inverse of its distribution."""
+    place = _places(log_weights)
+    is_allowed = (place >= low) & (place <= high)
+    log_weights = jnp.where(is_allowed, log_weights, -jnp.inf)
+    weights = jnp.exp(log_weights - jnp.max(log_weights, axis=0))
+    sums = _sums_before(weights, inclusive=True)
+    new = jnp.sum(sums <= uniform * sums[-1], axis=0, dtype=low.dtype)
+    return jnp.clip(new, low, high)
+
+
+def _places(x: Array) -> Array:
+    """The index of each place, (T, 1)."""
+    return jnp.arange(len(x), dtype=jnp.int32)[:, None]
+
+
+def _by_place(of_items: Array, place: Array) -> Array:
+    """Sort values of items, (T, rows), by their places."""
+    is_there = place[:, None] == _places(place)[None]
+    return jnp.sum(jnp.where(is_there, of_items[:, None], 0), axis=0, dtype=of_items.dtype)
+
+
+def _without(x: Array, place: Array) -> Array:
+    """Take out one place, (rows,), of each column; the last entry is then arbitrary."""
+    return jnp.where(_places(x) < place, x, jnp.roll(x, -1, axis=0)).at[-1].set(0)
+
+
+def _put_back(x: Array, place: Array, value: Array) -> Array:
+    """Put a value into each column at a place; the reverse of :func:`_without`."""
+    index = _places(x)
+    return jnp.where(index < place, x, jnp.where(index == place, value, jnp.roll(x, 1, axis=0)))
+
+
+def _sums_before(x: Array, inclusive: bool = False) -> Array:
+    """Sums over the places before each, (T, rows), and the place itself if ``inclusive``."""
+    if len(x) > _UNROLLED:
+        sums = jax.lax.cumsum(x, axis=0)
+    else:
+        rows = [x[0]]
+        for row in x[1:]:
+            rows.append(rows[-1] + row)
+        sums = jnp.stack(rows)
+    return sums if inclusive else jnp.roll(sums, 1, axis=0).at[0].set(0)
+
+
+def _sums_after(x: Array) -> Array:
+    """Sums over each place and those after it, (T, rows)."""
+    return _sums_before(x[::-1], inclusive=True)[::-1]

@@ -1,0 +1,281 @@
+"""Kernels of partial orders: the orderings behind them, and the posterior of all else."""
+
+import contextlib
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.chains import sampled
+from helpers.densities import log_density_at
+from helpers.enumeration import MallowsPosterior, discrepancies, log_partition, partitions
+from helpers.kernel_tests import each_of, run_chains
+from helpers.lists import assert_frequencies, log_prob_twin, mallows_twin, simplex
+from helpers.ranking_kernels import NU, R
+
+from numpyro_rankings import PartialOrders, Rankings, Run, StoreError
+from numpyro_rankings.infer import (
+    BetaGibbs,
+    DPPlackettLuceGibbs,
+    GammaProcessPlackettLuceGibbs,
+    PlackettLuceGibbs,
+    SliceGibbs,
+    TemperedMixture,
+)
+from numpyro_rankings.infer.latent_orders import MallowsLists, PlackettLuceLists, draw_orderings
+
+WEIGHTS = np.array([0.35, 0.3, 0.2, 0.1, 0.05])
+CENTER, THETA = (2, 0, 4, 1, 3), np.array([1.5, 0.2, 0.0, 0.9])
+COPIES = 4000
+
+
+def of_pairs(*judges, num_items, counts=None):
+    """Partial orders of the pairs of items, (winner, loser), of each judge."""
+    rows = [(k, *pair) for k, pairs in enumerate(judges) for pair in pairs]
+    table = pd.DataFrame(rows, columns=["judge", "winner", "loser"])
+    if counts is not None:
+        table["count"] = np.asarray(counts)[table["judge"]]
+    count = None if counts is None else "count"
+    return PartialOrders.from_pairs(table, "judge", items=range(num_items), count=count)
+
+
+def extensions(orders, row):
+    """All orderings of the listed items of a row that agree with it."""
+    length, above = int(orders.lengths[row]), np.asarray(orders.above[row])
+    listed = np.asarray(orders.listed[row])[:length].tolist()
+    return [
+        [listed[k] for k in order]
+        for order in itertools.permutations(range(length))
+        if not any(above[b, a] for a, b in itertools.combinations(order, 2))
+    ]
+
+
+def lists_of(family, orders):
+    items, listed = np.maximum(orders.listed, 0), np.asarray(orders.listed) >= 0
+    if family == "mallows":
+        places = np.argsort(CENTER)[items].T.astype(np.int32)
+        theta = np.pad(THETA, (0, 1))[: len(places), None]
+        return MallowsLists(jnp.asarray(places), jnp.asarray(theta), orders.lengths)
+    rest = np.where(orders.rest(), WEIGHTS, 0.0).sum(1)
+    weights = np.where(listed, WEIGHTS[items], 0.0)
+    return PlackettLuceLists(jnp.asarray(weights.T), jnp.asarray(rest), orders.lengths)
+
+
+N_SHAPE = [[0, 2], [1, 2], [1, 3]]  # 0 > 2 < 1 > 3, no order of buckets
+OTHERS = [0, 1, 2, 3, 4]  # a further judge, beside whom short lists have padding
+ORDERS = {
+    "tie at the top": [[0, 1], 2, 3, 4],
+    "two buckets": [[1, 3], [0, 2, 4]],
+    "all tied": [[0, 1, 2, 3, 4]],
+    "top with a tie": [3, [0, 1]],
+    "strict top": [4, 2],
+}
+
+
+@pytest.mark.parametrize("family", ["plackett-luce", "mallows"])
+def test_orderings_have_their_conditional(family):
+    """The linear extensions of each kind of partial order, as often as lists are likely.
+
+    Many judges say the same, and start at the same ordering.
+    """
+    counts, keys = [COPIES, 1], jax.random.split(jax.random.key(0), 12)
+    kinds = [PartialOrders.from_buckets([x, OTHERS], 5, counts=counts) for x in ORDERS.values()]
+    pairs = N_SHAPE, [[3, 1], [0, 4]]
+    kinds += [of_pairs(x, [[0, 1]], num_items=5, counts=counts) for x in pairs]
+    draw = jax.jit(draw_orderings)
+    for orders in kinds:
+        if family == "mallows" and orders.offered() is not None:
+            orders = orders.of_all_items()
+        many = orders.expand()
+        lists, orderings = lists_of(family, many), many.listed
+        for key in keys:
+            orderings = draw(key, many, orderings, lists)
+        known, width = extensions(orders, 0), orderings.shape[1]
+        offered = None if orders.offered() is None else np.asarray(orders.offered()[0])
+        log_probs = [
+            np.log(mallows_twin(x, CENTER, THETA))
+            if family == "mallows"
+            else log_prob_twin(x, WEIGHTS, offered=offered)
+            for x in known
+        ]
+        padded = [x + [-1] * (width - len(x)) for x in known]
+        assert_frequencies(orderings[:COPIES], padded, log_probs)
+
+
+# -- the posterior of labels and parameters ------------------------------------------------------
+
+JUDGES = PartialOrders.from_buckets(
+    [[[0, 1], 2], [2], [1, 0], [0, 1, 2]],
+    3,
+    choice_sets=np.array([[1, 1, 1], [1, 1, 1], [1, 1, 0], [1, 1, 1]], bool),
+)
+SMALL = {"num_marginal_steps": 6}
+MALLOWS = {
+    "slice": lambda: SliceGibbs(1.3, NU, R[:2], max_clusters=6, num_marginal_steps=0),
+    "slice-parallel": lambda: SliceGibbs(
+        1.3, NU, R[:2], max_clusters=40, assignment="parallel", **SMALL
+    ),
+    "slice-finite": lambda: SliceGibbs(1.3, NU, R[:2], num_components=2, **SMALL),
+    "slice-one": lambda: SliceGibbs(1.0, NU, R[:2], num_components=1),
+    "beta": lambda: BetaGibbs(1.3, NU, R[:2], max_clusters=6, num_marginal_steps=0),
+}
+
+
+def mixed_over_orderings(alpha, num_components):
+    """Expectations given all orderings behind the judges, by their posterior probability."""
+
+    def log_prior(theta, left):
+        log_psi = np.log(np.exp(-np.outer(range(left + 1), theta)).sum(0))
+        return -NU * (R[2 - left] * theta + log_psi)
+
+    everything, logs = [], []
+    orders = JUDGES.of_all_items()
+    for lists in itertools.product(*(extensions(orders, row) for row in range(len(orders)))):
+        twin = MallowsPosterior(list(lists), 3, log_prior)
+        terms = [
+            log_partition(list(np.bincount(labels)), np.array([alpha]), num_components)[0]
+            + sum(
+                twin.clusters[tuple(np.flatnonzero(np.equal(labels, c)).tolist())][0]
+                for c in range(max(labels) + 1)
+            )
+            for labels in partitions(len(lists))
+            if num_components != 1 or max(labels) == 0
+        ]
+        logs.append(np.logaddexp.reduce(terms))
+        everything.append(twin.expectations(alpha, num_components))
+    weights = np.exp(logs - np.logaddexp.reduce(logs))
+    names = ("partition", "center", "theta")
+    return twin, {
+        name: sum(w * found[name] for w, found in zip(weights, everything, strict=True))
+        for name in names
+    }
+
+
+@each_of(MALLOWS, ["slice-finite"])
+def test_mallows_posterior_by_enumeration(name):
+    kernel = MALLOWS[name]()
+    number = kernel.num_components
+    twin, expected = mixed_over_orderings(1.3 if number != 1 else 1.0, number)
+    mcmc = sampled(
+        kernel, JUDGES, key=jax.random.key(1), num_samples=600, num_chains=64, num_warmup=30
+    )
+    indicators = twin.indicators(mcmc.get_samples(group_by_chain=True))
+    found = discrepancies({k: indicators[k] for k in expected}, expected)
+    assert max(found.values()) < 5.0, found
+    states = mcmc.last_state
+    assert all(JUDGES.of_all_items().agree(x).all() for x in states.orderings[:4])
+    density = log_density_at(kernel.model, JUDGES)
+    z = {site: np.asarray(value)[0] for site, value in states.z.items()}
+    z["rankings"] = states.orderings[0][:, :2]
+    assert float(z["log_joint"]) == pytest.approx(float(density(z)), rel=1e-4)
+    z["rankings"] = np.roll(states.orderings[0], 1, axis=1)[:, :2]
+    assert float(density(z)) == -np.inf
+
+
+@each_of(["plackett-luce", "plackett-luce-mixture", "mixture-marginal"], ["mixture-marginal"])
+def test_plackett_luce_posterior_by_quadrature(name):
+    number, alpha, shape = (1 if name == "plackett-luce" else 2), 1.3, np.array([0.5, 1.0, 1.5])
+    steps = 6 if name == "mixture-marginal" else 0
+    settings = {"alpha": alpha, "num_components": 2, "num_marginal_steps": steps}
+    kernel = PlackettLuceGibbs(shape, **(settings if number == 2 else {}))
+    points, masses = simplex(shape)
+    offered = np.asarray(JUDGES.offered())
+    likely = np.array(
+        [
+            [
+                sum(
+                    np.exp(log_prob_twin(x, w, offered=offered[row]))
+                    for x in extensions(JUDGES, row)
+                )
+                for w in points
+            ]
+            for row in range(4)
+        ]
+    )
+    table, terms, means = [x for x in partitions(4) if max(x) < number], [], []
+    for labels in table:
+        blocks = [np.flatnonzero(np.equal(labels, c)) for c in range(max(labels) + 1)]
+        joints = [masses * likely[block].prod(0) for block in blocks]
+        sizes = [len(block) for block in blocks]
+        prior = log_partition(sizes, np.array([alpha]), number)[0] if number > 1 else 0.0
+        terms.append(prior + sum(np.log(joint.sum()) for joint in joints))
+        means.append(joints[0] @ points / joints[0].sum())
+    weights = np.exp(terms - np.logaddexp.reduce(terms))
+    mcmc = sampled(
+        kernel, JUDGES, key=jax.random.key(2), num_samples=600, num_chains=64, num_warmup=30
+    )
+    samples = mcmc.get_samples(group_by_chain=True)
+    first = samples["weights"] if number == 1 else samples["weights"][:, :, 0]
+    labels = samples["assignments"] if number > 1 else np.zeros((*first.shape[:2], 4), int)
+    indicators = {
+        "partition": (labels[:, :, None] == np.array(table)).all(-1),
+        "weights": np.asarray(first, float),
+    }
+    found = discrepancies(indicators, {"partition": weights, "weights": weights @ np.array(means)})
+    assert max(found.values()) < 5.0, found
+
+
+# -- beside the other ways to run a kernel -------------------------------------------------------
+
+GIVEN = PartialOrders.from_buckets([[[0, 1], 2], [[2, 3]], [3, 0]], 4, counts=[3, 2, 1])
+
+
+def test_chains_are_the_same_by_every_method():
+    """Sequential chains of written-out rows, vectorized ones of counts with traced data."""
+    runs = [
+        run_chains(
+            PlackettLuceGibbs(),
+            data,
+            seed=4,
+            chain_method=method,
+            jit_model_args=method == "vectorized",
+            num_warmup=2,
+            num_samples=5,
+            num_chains=2,
+        ).get_samples()["weights"]
+        for data, method in ((GIVEN.expand(), "sequential"), (GIVEN, "vectorized"))
+    ]
+    np.testing.assert_allclose(runs[0], runs[1], rtol=1e-4)
+
+
+def test_a_run_is_resumed_to_the_last_bit(tmp_path):
+    whole = Run(PlackettLuceGibbs(), GIVEN, key=jax.random.key(0), num_chains=2)
+    whole.extend(20)
+    with contextlib.closing(
+        Run(PlackettLuceGibbs(), GIVEN, key=jax.random.key(0), num_chains=2, store=tmp_path / "a")
+    ) as first:
+        first.extend(12)
+    other = PartialOrders.from_buckets([[[0, 1], 2], [[2, 3]], [0, 3]], 4, counts=[3, 2, 1])
+    with pytest.raises(StoreError, match="the data of argument 1 differ"):
+        Run.resume(tmp_path / "a", PlackettLuceGibbs(), other)
+    with contextlib.closing(Run.resume(tmp_path / "a", PlackettLuceGibbs(), GIVEN)) as second:
+        second.extend(8)
+        for name, value in whole.get_samples().items():
+            np.testing.assert_array_equal(second.get_samples()[name], value)
+        data = second.to_inference_data()
+    assert data.posterior.sizes["item"] == 4 and "log_likelihood" not in data.groups()
+
+
+def test_rankings_are_drawn_as_they_are():
+    """Partial orders that say all are the rankings; their orderings never move."""
+    rankings = Rankings.from_orderings([[0, 1, 2], [2, 0], [1]], num_items=4, counts=[2, 1, 2])
+    orders = PartialOrders.from_rankings(rankings)
+    mcmc = sampled(PlackettLuceGibbs(), orders, key=jax.random.key(0), num_samples=5, num_chains=2)
+    orderings = np.asarray(mcmc.last_state.orderings)
+    np.testing.assert_array_equal(orderings, np.stack([orders.expand().listed] * 2))
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        TemperedMixture("mallows", 2),
+        GammaProcessPlackettLuceGibbs(),
+        DPPlackettLuceGibbs(),
+        PlackettLuceGibbs(model=lambda r: None),
+    ],
+)
+def test_kernels_that_take_rankings_alone(kernel):
+    with pytest.raises(TypeError, match=r"takes Rankings, and no PartialOrders; SliceGibbs, Beta"):
+        kernel.init(jax.random.key(0), 0, None, (GIVEN,), {})

@@ -1,0 +1,74 @@
+"""Functions that take rankings, and no partial orders, say so in one line."""
+
+import jax
+import numpy as np
+import pytest
+
+from numpyro_rankings import (
+    Draws,
+    PartialOrders,
+    cluster_profiles,
+    compare,
+    find_blocs,
+    group_path,
+    log_predictive_density,
+    posterior_predictive_checks,
+)
+from numpyro_rankings.components import MallowsCenter, PlackettLuceWeights
+from numpyro_rankings.datasets import simulate_mallows_mixture
+from numpyro_rankings.readers import write_blt, write_preflib, write_table
+from numpyro_rankings.report import findings_of, write_report
+from numpyro_rankings.report.comparison import default_models
+
+KEY = jax.random.key(0)
+DATA = simulate_mallows_mixture(KEY, 20, 4, 3, num_clusters=2, concentration=1.0)
+DRAWS = {
+    "assignments": DATA.assignments[None],
+    "center": DATA.centers[None],
+    "concentration": DATA.concentrations[None],
+    "cluster_sizes": np.bincount(DATA.assignments)[None],
+}
+GIVEN = PartialOrders.from_rankings(DATA.rankings)
+FUNCTIONS = {
+    "partial orders": PartialOrders.from_rankings,
+    "profiles": lambda p: cluster_profiles(DRAWS, p),
+    "blocs": lambda p: find_blocs(DRAWS, p),
+    "density": lambda p: log_predictive_density(DRAWS, p, num_components=2),
+    "density of fitted": lambda p: log_predictive_density(DRAWS, DATA.rankings, 2, fitted=p),
+    "compare": compare,
+    "models": default_models,
+    "path": group_path,
+    "findings": lambda p: findings_of(DRAWS, p),
+    "report": lambda p: write_report("report.html", DRAWS, p),
+    "PrefLib": lambda p: write_preflib(p, "lists.soi"),
+    "blt": lambda p: write_blt(p, "lists.blt"),
+    "table": lambda p: write_table(p, "lists.csv"),
+    "weights of a family": PlackettLuceWeights(1.0).check,
+    "center of a family": MallowsCenter([1.0]).check,
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_partial_orders_are_refused_in_one_line(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(TypeError) as error:
+        FUNCTIONS[name](GIVEN)
+    assert str(error.value) == (
+        "rankings must be a Rankings here, not PartialOrders: if no row has ties or gaps, give "
+        "their to_rankings()"
+    )
+    assert not list(tmp_path.iterdir())
+
+
+def test_draws_of_partial_orders():
+    """They know the names of the items; what needs the judges' rankings is refused."""
+    draws = Draws.of(DRAWS, GIVEN)
+    assert draws.orders is GIVEN and draws.items == GIVEN.items
+    for function in (
+        lambda: draws.fitted,
+        lambda: posterior_predictive_checks(KEY, DRAWS, GIVEN),
+        lambda: cluster_profiles(draws, DATA.rankings),
+        lambda: find_blocs(draws, DATA.rankings, num_blocs=2),
+    ):
+        with pytest.raises(TypeError, match="the draws are of partial orders"):
+            function()
