@@ -154,7 +154,7 @@ def _decide(
                 f"{name!r} in the column {outcome!r} can be an item or not: rename the item"
             )
     index = {name: k for k, name in enumerate(names)}
-    # of each text: an item, or below zero
+    # an item, or a number below zero, for each text
     special = {columns[0]: -1, columns[1]: -2, **dict.fromkeys(_TIES, -3)}
     said = np.array([index.get(x, special.get(x, special.get(x.lower(), -4))) for x in texts])
     said = said[codes]

@@ -120,7 +120,8 @@ def _places_of_cells(
             or (known is not None and not known.issuperset(listed))
         ):
             number = int(column.mapped(lambda x: "" in said_of(_without_end(split(x))), bool).sum())
-            hint = remedy_of_gap("", number, spec.is_not_offered)
+            fill = f"{option('gaps', 'fill')} puts an item there that is the only one left out"
+            hint = f"{remedy_of_gap('', number, spec.is_not_offered)}, and {fill}"
             _refuse_list(grid.at_text(column, text), said, spec, hint)
         lengths[k] = len(parts)
         for part in parts:

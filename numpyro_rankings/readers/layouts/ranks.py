@@ -149,7 +149,7 @@ def _ranks(question: Question, names: Sequence[str]) -> np.ndarray:
                 "row says more about the columns, such as units, remove it or add "
                 f"{option('header_rows', 2)}"
             )
-        has_ranks: np.ndarray = (ranks > 0).any(0)
+        has_ranks = np.asarray((ranks > 0).any(0))
         is_item = bool(has_ranks[k] or 2 * has_ranks.sum() <= len(names))
         refuse_rank(grid, int(row), column, most, spec, is_item)
     return ranks
