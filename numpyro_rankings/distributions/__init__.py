@@ -17,6 +17,7 @@ from numpyro_rankings.distributions.partition import (
 )
 from numpyro_rankings.distributions.permutation import RandomPermutation, all_permutations
 from numpyro_rankings.distributions.plackett_luce import TopTPlackettLuce
+from numpyro_rankings.distributions.plackett_luce_ties import PlackettLuceTies
 
 __all__ = [
     "ChineseRestaurantProcess",
@@ -25,6 +26,7 @@ __all__ = [
     "FlatLog",
     "GeneralizedMallows",
     "MallowsConcentrationPrior",
+    "PlackettLuceTies",
     "RandomPermutation",
     "TopTPlackettLuce",
     "all_permutations",

@@ -21,7 +21,13 @@ from numpyro.distributions.constraints import (
 
 from numpyro_rankings.rankings import PartialOrders
 
-__all__ = ["canonical_labels", "permutation", "top_list", "unit_interval_without_one"]
+__all__ = [
+    "bucket_order",
+    "canonical_labels",
+    "permutation",
+    "top_list",
+    "unit_interval_without_one",
+]
 
 
 class _Permutation(_SingletonConstraint):
@@ -84,6 +90,28 @@ class _TopList(ParameterFreeConstraint):
         return type(other) is type(self) and self.tree_flatten() == other.tree_flatten()
 
 
+class _BucketOrder(_SingletonConstraint):
+    """Levels of items, ``0..k-1``, each of at least one item; -1 for items without a level."""
+
+    is_discrete = True
+    event_dim = 1
+
+    def __call__(self, x: Any) -> ArrayLike:
+        xp = jnp if isinstance(x, jax.Array) else np
+        x = xp.asarray(x)
+        in_order = xp.sort(x, axis=-1)
+        no_gap = xp.all(in_order[..., 1:] - in_order[..., :-1] <= 1, axis=-1)
+        begins = (in_order[..., 0] == -1) | (in_order[..., 0] == 0)
+        return no_gap & begins & (in_order[..., -1] >= 0) & xp.all(x % 1 == 0, axis=-1)
+
+    def __repr__(self) -> str:
+        return "bucket_order()"
+
+    def feasible_like(self, prototype: ArrayLike) -> Array:
+        shape = jnp.shape(prototype)
+        return jnp.broadcast_to(jnp.arange(shape[-1], dtype=jnp.result_type(prototype)), shape)
+
+
 class _CanonicalLabels(_SingletonConstraint):
     """Labels of a partition, ``0..k-1`` in order of first use along the last axis."""
 
@@ -126,5 +154,6 @@ class _UnitIntervalWithoutOne(_Interval, _SingletonConstraint):
 
 permutation: Constraint = _Permutation()
 top_list = _TopList
+bucket_order: Constraint = _BucketOrder()
 canonical_labels: Constraint = _CanonicalLabels()
 unit_interval_without_one: Constraint = _UnitIntervalWithoutOne()

@@ -508,6 +508,11 @@ def distributions(x):
         (weights, alpha),
     )
     yield (
+        "PlackettLuceTies",
+        lambda w, a: rd.PlackettLuceTies(jnp.log(w), jnp.log(a)[None]),
+        (weights, alpha),
+    )
+    yield (
         "ChineseRestaurantProcess",
         lambda a: rd.ChineseRestaurantProcess(a, s.rows, 0.3),
         (alpha,),

@@ -500,6 +500,11 @@ CASES = {
         np.array([-1.0, 1.0], np.float32),
         np.array([[1, 1, 0, 1, 1], [0, 1, 1, 1, 1]], bool),
     ),
+    "plackett-luce-ties": lambda: rd.PlackettLuceTies(
+        np.log(THETA + 0.1),
+        np.array([[-1.0, 0.5], [0.2, -0.3]], np.float32),
+        np.array([1, 1, 0, 1, 1], bool),
+    ),
 }
 
 
@@ -594,6 +599,7 @@ def test_supports_are_static():
     for constraint in (
         constraints.top_list(4),
         constraints.top_list(4, unseen=True),
+        constraints.bucket_order,
         constraints.permutation,
         constraints.canonical_labels,
         constraints.unit_interval_without_one,

@@ -23,7 +23,12 @@ from numpyro.distributions import Distribution
 from numpyro.distributions.batch_util import vmap_over
 
 import numpyro_rankings.distributions as rd
-from numpyro_rankings.distributions.constraints import _CanonicalLabels, _Permutation, _TopList
+from numpyro_rankings.distributions.constraints import (
+    _BucketOrder,
+    _CanonicalLabels,
+    _Permutation,
+    _TopList,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -81,6 +86,12 @@ CASES = {
         TopTwoPlackettLuce,
         np.array([[0.5, -1.0, 0.2], [0.0, 0.1, 0.7]]),
         np.array([-0.5, 1.0]),
+    ),
+    "plackett-luce-ties": (rd.PlackettLuceTies, np.array([0.5, -1.0, 0.2]), np.array([-0.5])),
+    "plackett-luce-ties-batch": (
+        rd.PlackettLuceTies,
+        np.array([[0.5, -1.0, 0.2, 0.0], [0.0, 0.1, 0.7, -0.3]]),
+        np.array([[-0.5, -2.0], [0.3, 0.1]]),
     ),
     "ddcrp": (
         rd.DistanceDependentCRP,
@@ -148,7 +159,7 @@ def generic(request):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     within, outside = module.gen_values_within_bounds, module.gen_values_outside_bounds
-    ours = (_Permutation, _TopList, _CanonicalLabels)
+    ours = (_Permutation, _TopList, _CanonicalLabels, _BucketOrder)
 
     def within_bounds(constraint, size, key=None):
         if isinstance(constraint, ours):
