@@ -9,7 +9,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import norm
 
-from numpyro_rankings.rankings import Rankings, RankingsError, check_rankings
+from numpyro_rankings.infer.tied_stages import TiedStages
+from numpyro_rankings.rankings import PartialOrders, Rankings, RankingsError, check_rankings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +32,10 @@ class PlackettLuceFit(NamedTuple):
     - **items** - names of the items.
     - **information** - observed information of the log weights, float64 (n, n). It is singular,
       because only differences of log weights matter. A prior adds that of the choices that it is
-      worth.
+      worth. With ties it has a further row and column for the log strength of each size of ties
+      that occurs.
+    - **tie_strengths** - with ties :math:`\\delta_2, …, \\delta_D`, float64 (D - 1,), where D is
+      the size of the largest tie; 0 for sizes that do not occur. None without ties.
     """
 
     weights: np.ndarray
@@ -39,21 +43,28 @@ class PlackettLuceFit(NamedTuple):
     num_iterations: int
     items: tuple[str, ...]
     information: np.ndarray
+    tie_strengths: np.ndarray | None = None
+
+    @property
+    def tie_sizes(self) -> tuple[int, ...]:
+        """The numbers of items of the ties that occur."""
+        if self.tie_strengths is None:
+            return ()
+        return tuple((np.flatnonzero(self.tie_strengths) + 2).tolist())
 
     def covariance(self, reference: str | None = None) -> np.ndarray:
         """Return the approximate covariance of the log weights, (n, n).
 
+        With ties it has a further row and column for each log strength, as the information has.
+
         :param reference: the item whose log weight is 0; by default their mean is 0.
         """
-        n = len(self.items)
+        n, information = len(self.items), self.information.copy()
         # on the differences, with the direction of all ones, which is not identified, shut out
-        ones = np.full((n, n), np.trace(self.information) / n**2)
-        covariance = np.linalg.inv(self.information + ones)
-        return (
-            _contrasts(n, self._index(reference))
-            @ covariance
-            @ _contrasts(n, self._index(reference)).T
-        )
+        information[:n, :n] += np.trace(information[:n, :n]) / n**2
+        contrasts = np.eye(len(information))
+        contrasts[:n, :n] = _contrasts(n, self._index(reference))
+        return contrasts @ np.linalg.inv(information) @ contrasts.T
 
     def summary(self, reference: str | None = None, level: float = 0.9) -> "pd.DataFrame":
         """Tabulate the log weights with Gaussian approximate intervals, the largest first.
@@ -65,9 +76,13 @@ class PlackettLuceFit(NamedTuple):
         ``table.attrs["quasi_error"]`` is the largest relative error of a standard error that is
         computed in this way.
 
+        With ties the last rows, ``tie2``, ``tie3``, …, are of the logarithms of the tie strengths,
+        which are compared with 0: :math:`\\delta_2 = 1` ties two items of the same weight, alone,
+        with probability 1/3.
+
         :param reference: the item whose log weight is 0; by default the mean of all is 0.
         :param level: probability of the intervals.
-        :return: a row for each item.
+        :return: a row for each item, and for each size of ties.
 
         **References:**
 
@@ -84,15 +99,21 @@ class PlackettLuceFit(NamedTuple):
 
         if not 0 < level < 1:
             raise ValueError(f"level must be a probability between 0 and 1, got {level!r}")
-        index = self._index(reference)
-        log_weights = _contrasts(len(self.items), index) @ np.log(self.weights)
+        index, n = self._index(reference), len(self.items)
+        log_weights = _contrasts(n, index) @ np.log(self.weights)
+        order = np.argsort(-log_weights, kind="stable")
+        if self.tie_strengths is not None:
+            log_ties = np.log(self.tie_strengths[np.array(self.tie_sizes) - 2])
+            log_weights = np.append(log_weights, log_ties)
+            order = np.append(order, np.arange(n, len(log_weights)))
         covariance, width = self.covariance(reference), norm.ppf(0.5 + level / 2)
         error = np.sqrt(np.maximum(np.diag(covariance), 0.0))
         with np.errstate(invalid="ignore", divide="ignore"):
             z = log_weights / error
         if index is not None:
             z[index] = np.nan  # not compared with itself
-        quasi, quasi_error = _quasi_variances(covariance)
+        quasi = np.full(len(error), np.nan)
+        quasi[:n], quasi_error = _quasi_variances(covariance[:n, :n])
         columns = {
             "log_weight": log_weights,
             "standard_error": error,
@@ -104,8 +125,8 @@ class PlackettLuceFit(NamedTuple):
             "quasi_low": log_weights - width * np.sqrt(quasi),
             "quasi_high": log_weights + width * np.sqrt(quasi),
         }
-        table = pd.DataFrame(columns, index=pd.Index(self.items, name="item"))
-        table = table.sort_values("log_weight", ascending=False, kind="stable")
+        names = [*self.items, *(f"tie{size}" for size in self.tie_sizes)]
+        table = pd.DataFrame(columns, index=pd.Index(names, name="item")).iloc[order]
         table.attrs = {"quasi_error": quasi_error, "level": level, "reference": reference}
         return table
 
@@ -151,7 +172,9 @@ def _quasi_variances(covariance: np.ndarray) -> tuple[np.ndarray, float]:
     return quasi, float(np.abs(ratio - 1).max())
 
 
-def plackett_luce_map(rankings: Rankings, shape: float = 1.0, rate: float = 0.0) -> PlackettLuceFit:
+def plackett_luce_map(
+    rankings: Rankings | PartialOrders, shape: float = 1.0, rate: float = 0.0
+) -> PlackettLuceFit:
     r"""
     Weights of highest posterior density, by default of highest likelihood.
 
@@ -159,7 +182,15 @@ def plackett_luce_map(rankings: Rankings, shape: float = 1.0, rate: float = 0.0)
     of an item is :math:`(a - 1 + n_k) / (b + \sum 1/W)`, where the sum is over the stages at which
     the item was in play and W is the mass of all items in play.
 
-    :param rankings: top-t rankings of all items, or of choice sets.
+    Orders with ties have the likelihood of
+    :class:`~numpyro_rankings.distributions.PlackettLuceTies`, where a tie is a choice of a set. The
+    strengths of ties of two items, of three, … are estimated too, by the MM algorithm of [3]: the
+    weights are multiplied by the ratio of how often an item was chosen and how often that is
+    expected, where a tie of d items is 1/d of a choice, and then the strengths by that of ties.
+
+    :param rankings: top-t rankings of all items, or of choice sets, or partial orders. Each row of
+        these must be an order of buckets: listed items whose order is not known count as tied. If
+        a judge compared pairs that are no such order, give each pair a row of its own.
     :param shape: a >= 1 of the prior Gamma(a, b) of each weight. With 1 the result is the maximum
         of the likelihood. With 2 it is as if each item had been chosen once more, from all
         items.
@@ -168,22 +199,33 @@ def plackett_luce_map(rankings: Rankings, shape: float = 1.0, rate: float = 0.0)
     :return: normalised weights, the log likelihood, and the number of iterations.
     :raises RankingsError: with ``shape=1``, if the likelihood has no maximum, because it increases
         as the weights of some items go to 0 or infinity: these items are always chosen before the
-        others, never, or not compared with them. The message names them.
+        others, never, or not compared with them. The message names them. Ties do not count here,
+        though in rare cases they would be enough for a maximum. Ties that occur wherever they can
+        are refused, and so is a row that is no order of buckets.
 
     **References:**
 
     1. Hunter, D. R. (2004), "MM algorithms for generalized Bradley–Terry models".
     2. Caron, F., Doucet, A. (2012), "Efficient Bayesian inference for generalized Bradley–Terry
        models".
+    3. Turner, H. L., van Etten, J., Firth, D., Kosmidis, I. (2020), "Modelling rankings in R: the
+       PlackettLuce package".
 
     .. doctest::
 
-       >>> from numpyro_rankings import Rankings, plackett_luce_map
+       >>> from numpyro_rankings import PartialOrders, Rankings, plackett_luce_map
        >>> rankings = Rankings.from_orderings([[0], [1]], num_items=2, counts=[3, 1])
        >>> plackett_luce_map(rankings).weights.round(3).tolist()
        [0.75, 0.25]
+       >>> games = [["a", "b"], ["b", "a"], [["a", "b"]]]
+       >>> games = PartialOrders.from_buckets(games, items=["a", "b"], counts=[4, 4, 2])
+       >>> plackett_luce_map(games).tie_strengths.round(3).tolist()
+       [0.5]
     """
-    check_rankings(rankings)
+    if isinstance(rankings, PartialOrders) and not np.asarray(rankings.has_ties).any():
+        rankings = rankings.to_rankings()
+    if not isinstance(rankings, PartialOrders):
+        check_rankings(rankings)
     for name, value in (("shape", shape), ("rate", rate)):
         if np.ndim(value) > 0 or np.asarray(value).dtype.kind not in "iuf":
             raise ValueError(f"{name} must be a number, got {value!r}")
@@ -193,31 +235,47 @@ def plackett_luce_map(rankings: Rankings, shape: float = 1.0, rate: float = 0.0)
         raise ValueError(f"rate must be a number, 0 or more; got {rate!r}")
     if rankings.num_items < 2:
         raise ValueError("a ranking needs at least 2 items")
-    stages = _Stages(rankings)
+    stages = TiedStages(rankings) if isinstance(rankings, PartialOrders) else _Stages(rankings)
     if shape == 1.0:
-        _check_that_there_is_a_maximum(rankings, stages)
+        _check_that_there_is_a_maximum(rankings.items, stages)
     n = rankings.num_items
     # over all scales the density is highest at Σ w = n (a - 1) / b, which is 1 with this b
     prior = n * (shape - 1.0)
+    weights, iteration = _climb(stages, shape - 1.0)
+    information = stages.information(weights)
+    # a prior is worth that many choices from all items
+    information[:n, :n] += prior * (np.diag(weights) - np.outer(weights, weights))
+    found = weights, stages.log_likelihood(weights), iteration, rankings.items, information
+    if not isinstance(stages, TiedStages):
+        return PlackettLuceFit(*found)
+    strengths = np.zeros(stages.tie_sizes.max() - 1)
+    strengths[stages.tie_sizes - 2] = stages.ties
+    return PlackettLuceFit(*found, strengths)
+
+
+def _climb(stages: "_Stages | TiedStages", times: float) -> tuple[np.ndarray, int]:
+    """Return the weights of highest density, (n,), and the number of iterations.
+
+    :param times: how often each item is chosen once more, from all items.
+    """
+    n = stages.num_items
     weights = np.full(n, 1.0 / n)
     iteration, change = 0, np.inf
     while change > _TOLERANCE and iteration < _MOST_ITERATIONS:
-        new = (shape - 1.0 + stages.times_chosen) / (stages.times_in_play(weights) + prior)
+        new = (times + stages.times_chosen) / (stages.times_in_play(weights) + n * times)
         new /= new.sum()
         change = np.max(np.abs(np.log(new / weights)))
+        if isinstance(stages, TiedStages):
+            change = max(change, stages.update_ties(new))
         weights, iteration = new, iteration + 1
     if change > _TOLERANCE:
         warnings.warn(
             f"the weights still change by {change:.1e} after {iteration} iterations: some items "
             "are hardly compared with the others",
             UserWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    information = stages.information(weights)
-    # a prior is worth that many choices from all items
-    information += prior * (np.diag(weights) - np.outer(weights, weights))
-    log_likelihood = stages.log_likelihood(weights)
-    return PlackettLuceFit(weights, log_likelihood, iteration, rankings.items, information)
+    return weights, iteration
 
 
 class _Stages:
@@ -315,23 +373,26 @@ class _Stages:
         total = np.sum(self.times_chosen[chosen] * np.log(weights[chosen]))
         return float(total - np.sum(self.counts * np.log(self._masses(weights))))
 
+    def beats(self) -> np.ndarray:
+        """Whether the item of the row was once ahead of that of the column, (n, n)."""
+        n, columns = self.num_items, self.columns
+        # before[j, i]: rankings that list j before i
+        before = np.zeros((n + 1) * (n + 1))
+        for later in range(1, columns.shape[1]):
+            for earlier in range(later):
+                pairs = columns[:, earlier] * (n + 1) + columns[:, later]
+                before += np.bincount(pairs, minlength=before.size)
+        before = before.reshape(n + 1, n + 1)[:n, :n]
+        if self.offered is None:
+            # some list has item i, and not j before it
+            listed = np.bincount(columns.ravel(), minlength=n + 1)[:n]
+            return listed[:, None] > before.T
+        return (before > 0) | ((self.listed.T @ self.unlisted).toarray() > 0)
 
-def _check_that_there_is_a_maximum(rankings: Rankings, stages: _Stages) -> None:
+
+def _check_that_there_is_a_maximum(items: tuple[str, ...], stages: "_Stages | TiedStages") -> None:
     """Check that every item beats every other, directly or through others [1, assumption 1]."""
-    n, columns = rankings.num_items, stages.columns
-    # before[j, i]: rankings that list j before i
-    before = np.zeros((n + 1) * (n + 1))
-    for later in range(1, columns.shape[1]):
-        for earlier in range(later):
-            pairs = columns[:, earlier] * (n + 1) + columns[:, later]
-            before += np.bincount(pairs, minlength=before.size)
-    before = before.reshape(n + 1, n + 1)[:n, :n]
-    if stages.offered is None:
-        # some list has item i, and not j before it
-        listed = np.bincount(columns.ravel(), minlength=n + 1)[:n]
-        beats = listed[:, None] > before.T
-    else:
-        beats = (before > 0) | ((stages.listed.T @ stages.unlisted).toarray() > 0)
+    beats = stages.beats()
     np.fill_diagonal(beats, False)
     number, group = connected_components(beats, directed=True, connection="strong")
     if number == 1:
@@ -344,10 +405,12 @@ def _check_that_there_is_a_maximum(rankings: Rankings, stages: _Stages) -> None:
         "never ahead of": outside & reach & ~reached,
         "not compared with": outside & ~reach & ~reached,
     }
-    phrases = [f"{_name(rankings, which)} {how}" for how, which in kinds.items() if which.any()]
+    # ties between such items are enough for a maximum in rare cases only
+    has = "may have no maximum" if isinstance(stages, TiedStages) else "has no maximum"
+    phrases = [f"{_name(items, which)} {how}" for how, which in kinds.items() if which.any()]
     raise RankingsError(
-        f"the likelihood has no maximum: {', '.join(phrases)} the other items. Leave them out, or "
-        "give the weights a prior with shape > 1"
+        f"the likelihood {has}: {', '.join(phrases)} the other items. Leave them out, or give the "
+        "weights a prior with shape > 1"
     )
 
 
@@ -361,8 +424,8 @@ def _reach(beats: np.ndarray, start: np.ndarray) -> np.ndarray:
         found = more
 
 
-def _name(rankings: Rankings, which: np.ndarray) -> str:
-    names = [repr(rankings.items[item]) for item in np.flatnonzero(which)]
+def _name(items: tuple[str, ...], which: np.ndarray) -> str:
+    names = [repr(items[item]) for item in np.flatnonzero(which)]
     shown = ", ".join(names[:_NAMED])
     rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return f"items {shown}{rest} are" if len(names) > 1 else f"item {shown} is"
