@@ -319,18 +319,20 @@ class _LatentRankings(Messenger):
 
 
 def of_partial_orders(
-    model: Callable[..., Any], lists_all: bool, data: Rankings | PartialOrders
+    model: Callable[..., Any],
+    prepare: Callable[[PartialOrders], PartialOrders],
+    data: Rankings | PartialOrders,
 ) -> Any:
     """A model of rankings that also takes partial orders, whose site ``rankings`` is then latent.
 
     The density is 0 where it does not agree with the partial orders.
 
     :param model: of rankings.
-    :param lists_all: whether the model has no choice sets, so that all items are listed.
+    :param prepare: returns the partial orders as the model takes them.
     """
     if not isinstance(data, PartialOrders):
         return model(data)
-    orders = (data.of_all_items() if lists_all and data.offered() is not None else data).expand()
+    orders = prepare(data).expand()
     with (latent := _LatentRankings()):
         result = model(orders.with_orderings(orders.listed))
     _factor("orders", jnp.where(orders.agree(latent.value), 0.0, -jnp.inf).sum())

@@ -87,6 +87,22 @@ class PlackettLuceLists(NamedTuple):
         return _put_back(others.values, place, value), None
 
 
+def plackett_luce_lists(
+    orders: PartialOrders, labels: Array, weights: Array, pool: Array | None = None
+) -> PlackettLuceLists:
+    """Return the likelihood of the lists of judges with a label each.
+
+    :param weights: of the items in each cluster, (C, n).
+    :param pool: weight of the items that no ranking lists, which are below all others, (C,).
+    """
+    of_judges, items = weights[labels], jnp.maximum(orders.listed, 0)
+    values = jnp.take_along_axis(of_judges, items, axis=1)
+    values = jnp.where(orders.listed >= 0, values, 0.0)
+    rest = jnp.sum(jnp.where(orders.rest(), of_judges, 0.0), axis=1)
+    rest = rest if pool is None else rest + pool[labels]
+    return PlackettLuceLists(values.T, rest, orders.lengths)
+
+
 class MallowsLists(NamedTuple):
     r"""Lists with the probability :math:`\exp(-\sum_j θ_j s_j)` up to a constant.
 

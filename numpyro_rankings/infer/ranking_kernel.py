@@ -29,7 +29,7 @@ class RankingKernel(GibbsKernel):
 
     def __init__(self, model: Callable) -> None:
         if self.takes_partial_orders:
-            model = partial(of_partial_orders, model, not self._takes_choice_sets)
+            model = partial(of_partial_orders, model, self._prepare_orders)
         super().__init__(model)
 
     @property
@@ -37,10 +37,10 @@ class RankingKernel(GibbsKernel):
         """Whether the data may be :class:`~numpyro_rankings.PartialOrders`."""
         return not self._is_block and type(self)._lists is not RankingKernel._lists
 
-    @property
-    def _takes_choice_sets(self) -> bool:
-        family = self.ranking_family
-        return family is None or family.takes_choice_sets
+    @staticmethod
+    def _prepare_orders(orders: PartialOrders) -> PartialOrders:
+        """Return partial orders as the model takes them, or raise ValueError."""
+        return orders
 
     def _lists(self, z: dict, args: tuple, kwargs: dict, orders: PartialOrders) -> Lists:
         """Return the likelihood of the orderings behind partial orders, a judge in each row.
@@ -61,12 +61,10 @@ class RankingKernel(GibbsKernel):
         if not self.takes_partial_orders:
             name = "a kernel with model=" if self._is_block else type(self).__name__
             raise TypeError(
-                f"{name} takes Rankings, and no PartialOrders; SliceGibbs, BetaGibbs and "
-                "PlackettLuceGibbs without model= take both"
+                f"{name} takes Rankings, and no PartialOrders; SliceGibbs, BetaGibbs and the "
+                "Gibbs samplers of Plackett–Luce models without model= take both"
             )
-        if not self._takes_choice_sets and orders.offered() is not None:
-            orders = orders.of_all_items()  # items that were not offered may be anywhere
-        return orders.expand()
+        return self._prepare_orders(orders).expand()
 
     def _begin(self, rng_key: Array, init_params: dict | None, args: tuple, kwargs: dict) -> Any:
         orders = self._find_orders(args, kwargs)

@@ -331,6 +331,24 @@ class PartialOrders(Rows):
         sets = jnp.zeros((self.num_rows, self.num_items + 1), bool).at[rows, columns].set(True)
         return sets[:, :-1]
 
+    def of_listed_items(self) -> "PartialOrders":
+        """Drop the items that no row lists; under ``jit``, where they are not known, all stay."""
+        if self._is_traced():
+            return self
+        listed = np.asarray(self.listed)
+        kept = np.unique(listed[listed >= 0])
+        if len(kept) == self.num_items:
+            return self
+        new_index = np.full(self.num_items + 1, -1, np.int32)  # the last one keeps the padding, -1
+        new_index[kept] = np.arange(len(kept))
+        (_, *others, offered), (unlisted, *_) = self.tree_flatten()
+        with jax.ensure_compile_time_eval():  # otherwise these would be traced
+            leaves = (jnp.asarray(new_index[listed]), *others)
+            offered = None if offered is None else offered[:, kept]
+        names = tuple(self.items[item] for item in kept)
+        static = (unlisted, len(kept), names, self.num_rankings)
+        return self._make((*leaves, offered), static).with_ids(self.ids)
+
     def agree(self, orderings: Array) -> Array:
         """Return whether orderings of the listed items agree with each row, bool (rows,).
 

@@ -217,6 +217,48 @@ def test_plackett_luce_posterior_by_quadrature(name):
     assert max(found.values()) < 5.0, found
 
 
+# -- a pool of items, of which two are seen ------------------------------------------------------
+
+POOL = PartialOrders.from_buckets([[[3, 1]], [3], [1, 3]], 6, counts=[2, 3, 1])
+
+
+@pytest.mark.slow
+def test_gamma_process_by_quadrature():
+    """On the simplex of (p_1, p_3, p_*), where each list has as many factors p as it has items."""
+    chosen, seen = np.array([3.0, 6.0]), POOL.of_listed_items()
+    points, masses = simplex(np.array([*chosen, 0.7]))
+    lists = [extensions(seen, row) for row in range(3)]
+    for k, p in enumerate(points):
+        terms = [np.logaddexp.reduce([log_prob_twin(x, p[:2], p[2]) for x in of]) for of in lists]
+        masses[k] *= np.exp(np.asarray(POOL.counts) @ terms - chosen @ np.log(p[:2]))
+    kernel = GammaProcessPlackettLuceGibbs(0.7)
+    mcmc = sampled(
+        kernel, POOL, key=jax.random.key(3), num_samples=400, num_chains=64, num_warmup=20
+    )
+    samples = mcmc.get_samples(group_by_chain=True)
+    unseen = np.asarray(samples["unseen_weight"], float)[..., None]
+    shares = np.concatenate([np.asarray(samples["weights"], float), unseen], axis=-1)
+    found = discrepancies({"mean": shares}, {"mean": masses @ points / masses.sum()})
+    assert max(found.values()) < 5.0, found
+
+
+def test_mixture_of_pools():
+    """The likelihood of each judge's list is that of the judge's cluster, and so is the density."""
+    kernel = DPPlackettLuceGibbs(max_clusters=6, num_marginal_steps=0)
+    mcmc = sampled(kernel, POOL, key=jax.random.key(0), num_samples=5, num_chains=2)
+    z = {name: np.asarray(x)[1] for name, x in mcmc.last_state.z.items()}
+    orders, labels = kernel._find_orders((POOL,), {}), z["assignments"]
+    lists = kernel._lists({name: jnp.asarray(x) for name, x in z.items()}, (), {}, orders)
+    listed = np.asarray(orders.listed)
+    weights = np.where(listed >= 0, z["weights"][labels[:, None], listed], 0.0)
+    np.testing.assert_allclose(lists.values, weights.T, rtol=1e-6)
+    total = weights.sum(1) + np.asarray(lists.rest)
+    np.testing.assert_allclose(total, 1.0, rtol=1e-5)
+    z["rankings"] = mcmc.last_state.orderings[1]
+    density = log_density_at(kernel.model, POOL)
+    assert float(z["log_joint"]) == pytest.approx(float(density(z)), rel=1e-4)
+
+
 # -- beside the other ways to run a kernel -------------------------------------------------------
 
 GIVEN = PartialOrders.from_buckets([[[0, 1], 2], [[2, 3]], [3, 0]], 4, counts=[3, 2, 1])
@@ -271,8 +313,6 @@ def test_rankings_are_drawn_as_they_are():
     "kernel",
     [
         TemperedMixture("mallows", 2),
-        GammaProcessPlackettLuceGibbs(),
-        DPPlackettLuceGibbs(),
         PlackettLuceGibbs(model=lambda r: None),
     ],
 )

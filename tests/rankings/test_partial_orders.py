@@ -655,3 +655,16 @@ def test_the_arguments_are_copied():
     before = copy.deepcopy(p)
     ranks[:], offered[:] = 1, False
     assert p == before
+
+
+def test_of_listed_items():
+    """Items that no row lists go, with their columns of the choice sets; names and ids stay."""
+    sets = np.array([[1, 1, 0, 1], [1, 0, 1, 1]], bool)
+    orders = PartialOrders.from_buckets([[[3, 1]], [3]], items=list("abcd"), choice_sets=sets)
+    found = orders.with_ids(["x", "y"]).of_listed_items()
+    assert (found.items, found.num_items, found.ids) == (("b", "d"), 2, ("x", "y"))
+    assert found.listed.tolist() == [[0, 1], [1, -1]]
+    assert found.choice_sets.tolist() == sets[:, [1, 3]].tolist()
+    np.testing.assert_array_equal(found.above, orders.above)
+    assert found.of_listed_items() is found
+    assert jax.jit(lambda x: x.of_listed_items())(orders) == orders

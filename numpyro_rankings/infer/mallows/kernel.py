@@ -140,6 +140,11 @@ class MallowsGibbs(MixtureKernel):
         log_judges = self._log_judge_sites(z, self.num_slots, args, kwargs)
         return mixture, MallowsInputs(data, prior, log_judges)
 
+    @staticmethod
+    def _prepare_orders(orders: PartialOrders) -> PartialOrders:
+        # items that were not offered may be anywhere
+        return orders if orders.offered() is None else orders.of_all_items()
+
     def _lists(self, z: dict, args: tuple, kwargs: dict, orders: PartialOrders) -> MallowsLists:
         mixture, _ = self._read(z, args, kwargs)
         items, labels = jnp.maximum(orders.listed, 0), mixture.labels

@@ -108,6 +108,8 @@ class DPPlackettLuceGibbs(PoolKernel):
 
     Run as ``mcmc.run(key, rankings)``. Under ``jit`` (``jit_model_args=True``) the kernel cannot
     tell which items are listed: pass ``rankings.of_listed_items()``.
+    :class:`~numpyro_rankings.PartialOrders` are taken too, as by
+    :class:`~numpyro_rankings.infer.PlackettLuceGibbs`, if all items were offered.
 
     :param alpha: concentration α of the processes of the root and of the clusters; like φ and γ a
         number, or a distribution to learn it. :class:`~numpyro_rankings.distributions.FlatLog` is

@@ -21,7 +21,7 @@ from numpyro_rankings.infer.checks import (
     leave_to_model,
     site_names,
 )
-from numpyro_rankings.infer.latent_orders import PlackettLuceLists
+from numpyro_rankings.infer.latent_orders import PlackettLuceLists, plackett_luce_lists
 from numpyro_rankings.infer.mixture.labels import canonical_order, update_labels_at_once
 from numpyro_rankings.infer.mixture.membership import label_dtype
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
@@ -239,11 +239,7 @@ class PlackettLuceGibbs(MixtureKernel):
         self, z: dict, args: tuple, kwargs: dict, orders: PartialOrders
     ) -> PlackettLuceLists:
         mixture, _ = self._read(z, args, kwargs)
-        labels, is_listed = mixture.labels, orders.listed >= 0
-        weights = mixture.weights[labels[:, None], jnp.maximum(orders.listed, 0)]
-        weights = jnp.where(is_listed, weights, 0.0)
-        rest = jnp.sum(jnp.where(orders.rest(), mixture.weights[labels], 0.0), axis=1)
-        return PlackettLuceLists(weights.T, rest, orders.lengths)
+        return plackett_luce_lists(orders, mixture.labels, mixture.weights)
 
     # -- the chain -----------------------------------------------------------------------------
 

@@ -66,6 +66,8 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
 
     Run as ``mcmc.run(key, rankings)``. Under ``jit`` (``jit_model_args=True``) the kernel cannot
     tell which items are listed: pass ``rankings.of_listed_items()``.
+    :class:`~numpyro_rankings.PartialOrders` are taken too, as by
+    :class:`~numpyro_rankings.infer.PlackettLuceGibbs`, if all items were offered.
 
     :param alpha: concentration of the process: a number, or a distribution to learn it.
     :param tau: inverse scale τ. With σ = 0 the normalised weights do not depend on it, with σ > 0

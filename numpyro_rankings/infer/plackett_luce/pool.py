@@ -2,11 +2,14 @@
 
 from typing import Any
 
+import jax.numpy as jnp
+
 from numpyro_rankings.families import ITEM_POOL, RankingFamily
 from numpyro_rankings.infer.base import find_rankings
+from numpyro_rankings.infer.latent_orders import PlackettLuceLists, plackett_luce_lists
 from numpyro_rankings.infer.plackett_luce.data import PlackettLuceData, as_data
 from numpyro_rankings.infer.ranking_kernel import RankingKernel
-from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.rankings import PartialOrders, Rankings
 
 SITES_OF_DATA = ("process", "rankings")  # factors of the models with a pool of items
 
@@ -26,9 +29,26 @@ class PoolKernel(RankingKernel):
                 "all items of an endless pool"
             )
 
+    @staticmethod
+    def _prepare_orders(orders: PartialOrders) -> PartialOrders:
+        if orders.offered() is not None:
+            raise ValueError(
+                "items were not offered to some judges; the model is for preferences among all "
+                "items of an endless pool"
+            )
+        return orders.of_listed_items()
+
+    def _lists(
+        self, z: dict, args: tuple, kwargs: dict, orders: PartialOrders
+    ) -> PlackettLuceLists:
+        labels = z.get("assignments", jnp.zeros(orders.num_rankings, jnp.int32))
+        weights = jnp.atleast_2d(z["weights"])
+        pool = jnp.atleast_1d(z["unseen_weight"])
+        return plackett_luce_lists(orders, labels.astype(jnp.int32), weights, pool)
+
     def _prepare(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         def listed(value: Any) -> Any:
-            return value.of_listed_items() if isinstance(value, Rankings) else value
+            return value.of_listed_items() if isinstance(value, Rankings | PartialOrders) else value
 
         return tuple(map(listed, args)), {name: listed(value) for name, value in kwargs.items()}
 
