@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from numpyro_rankings.ops.checks import refuse_masked
-from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.rankings import PartialOrders, Rankings
 from numpyro_rankings.words import COMPARED
 
 CERTAIN_FROM = 0.95  # share of the draws
@@ -214,10 +214,14 @@ def majorities(above: np.ndarray) -> float:
     return float(np.abs(above - above.T).sum() / max((above + above.T).sum(), 1e-12))
 
 
-def times_above(rankings: Rankings, amounts: np.ndarray, consensus: np.ndarray) -> np.ndarray:
+def times_above(
+    rankings: Rankings | PartialOrders, amounts: np.ndarray, consensus: np.ndarray
+) -> np.ndarray:
     """Return how many of some rankings put an item above another, (m, m), for the first 1000."""
     # An item that is listed is above one that is not, unless that was not offered.
     items = consensus[:_MOST_ITEMS]
+    if isinstance(rankings, PartialOrders):
+        return _times_said(rankings, amounts, items)
     (rows,) = np.nonzero(amounts > 0)
     number, amounts = len(items), amounts[rows]
     place_of = np.full(rankings.num_items + 1, -1)  # -1, which pads the lists, is at the end
@@ -237,6 +241,21 @@ def times_above(rankings: Rankings, amounts: np.ndarray, consensus: np.ndarray) 
     above = of_items @ offered - behind.reshape(number, number)
     np.fill_diagonal(above, 0.0)
     return above
+
+
+def _times_said(orders: PartialOrders, amounts: np.ndarray, items: np.ndarray) -> np.ndarray:
+    """Return how many judges said, or implied, that an item is above another, (m, m)."""
+    (rows,) = np.nonzero(amounts > 0)
+    number, amounts = len(items), amounts[rows]
+    place_of = np.full(orders.num_items + 1, number)  # the last one is of padding, -1
+    place_of[items] = np.arange(number)
+    listed = place_of[np.asarray(orders.listed)[rows]]
+    row, one, two = np.nonzero(np.asarray(orders.above)[rows])
+    cells = listed[row, one] * (number + 1) + listed[row, two]
+    above = np.bincount(cells, amounts[row], (number + 1) ** 2).reshape(number + 1, -1)
+    row, place = np.nonzero(listed < number)
+    of_items = csr_array((amounts[row], (listed[row, place], row)), (number, len(rows)))
+    return above[:number, :number] + of_items @ np.asarray(orders.rest())[np.ix_(rows, items)]
 
 
 def certain_levels(orderings: np.ndarray, consensus: np.ndarray) -> list[np.ndarray]:

@@ -346,7 +346,8 @@ class Draws:
             return self
         if isinstance(rankings, PartialOrders):
             draws = self.with_rankings(rankings.with_orderings(rankings.listed))
-            return replace(draws, orders=rankings)
+            is_pool = self.family is not None and self.family.has_pool
+            return replace(draws, orders=rankings.of_listed_items() if is_pool else rankings)
         check_rankings(rankings)
         if self.family is not None:
             rankings = self.family.described(rankings)

@@ -31,7 +31,7 @@ from numpyro_rankings.posterior import (
 from numpyro_rankings.posterior.inference_data import to_inference_data
 from numpyro_rankings.posterior.partitions import canonical_labels
 from numpyro_rankings.posterior.relabeling import relabel_samples
-from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.rankings import PartialOrders, Rankings
 
 
 def test_kendall_distance_counts_inverted_pairs():
@@ -470,6 +470,33 @@ def test_times_above_are_counted_over_lists(with_sets):
             behind = second in row[: row.index(first)] if first in row else True
             expected[a, b] += amount * (not behind and offered[second])
     np.testing.assert_allclose(times_above(rankings, amounts, items), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("with_sets", [False, True])
+def test_times_above_are_counted_over_partial_orders(with_sets):
+    """A slow twin: one pair of items and one judge at a time; those without ties are lists."""
+    rng, n = np.random.default_rng(3), 6
+    sets = rng.random((30, n)) < 0.7 if with_sets else np.ones((30, n), bool)
+    sets[:, :2] = True
+    buckets = []
+    for offered in sets:
+        listed = rng.permutation(np.flatnonzero(offered))[: rng.integers(1, 5)]
+        level = np.sort(rng.integers(0, 3, len(listed)))
+        buckets.append([listed[level == k].tolist() for k in np.unique(level)])
+    orders = PartialOrders.from_buckets(buckets, n, choice_sets=sets if with_sets else None)
+    amounts = rng.random(30) * rng.integers(0, 2, 30)
+    items = rng.permutation(n)[:4]
+    expected = np.zeros((4, 4))
+    for row, amount, offered in zip(buckets, amounts, sets, strict=True):
+        level = {item: k for k, bucket in enumerate(row) for item in bucket}
+        for a, b in itertools.permutations(range(4), 2):
+            one, two = items[a], items[b]
+            is_above = one in level and offered[two] and level[one] < level.get(two, 9)
+            expected[a, b] += amount * is_above
+    np.testing.assert_allclose(times_above(orders, amounts, items), expected, atol=1e-12)
+    strict = orders.with_orderings(orders.listed)
+    found = times_above(PartialOrders.from_rankings(strict), amounts, items)
+    np.testing.assert_allclose(found, times_above(strict, amounts, items), atol=1e-12)
 
 
 def test_items_beyond_those_that_are_compared_are_in_the_last_level():

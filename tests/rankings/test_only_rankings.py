@@ -31,7 +31,6 @@ DRAWS = {
 GIVEN = PartialOrders.from_rankings(DATA.rankings)
 FUNCTIONS = {
     "partial orders": PartialOrders.from_rankings,
-    "profiles": lambda p: cluster_profiles(DRAWS, p),
     "blocs": lambda p: find_blocs(DRAWS, p),
     "density": lambda p: log_predictive_density(DRAWS, p, num_components=2),
     "density of fitted": lambda p: log_predictive_density(DRAWS, DATA.rankings, 2, fitted=p),
@@ -61,13 +60,17 @@ def test_partial_orders_are_refused_in_one_line(name, tmp_path, monkeypatch):
 
 
 def test_draws_of_partial_orders():
-    """They know the names of the items; what needs the judges' rankings is refused."""
+    """Their clusters are described as of rankings; what needs the judges' rankings is refused."""
     draws = Draws.of(DRAWS, GIVEN)
     assert draws.orders is GIVEN and draws.items == GIVEN.items
+    for found, known in zip(
+        cluster_profiles(draws, GIVEN), cluster_profiles(DRAWS, DATA.rankings), strict=True
+    ):
+        assert (found.consensus, found.levels) == (known.consensus, known.levels)
+        assert found.size == known.size and found.agreement == known.agreement
     for function in (
         lambda: draws.fitted,
         lambda: posterior_predictive_checks(KEY, DRAWS, GIVEN),
-        lambda: cluster_profiles(draws, DATA.rankings),
         lambda: find_blocs(draws, DATA.rankings, num_blocs=2),
     ):
         with pytest.raises(TypeError, match="the draws are of partial orders"):
