@@ -105,7 +105,7 @@ def cluster_profiles(
     family = family or drawn.component_family
     if family is not None or not isinstance(rankings, PartialOrders):
         check_rankings(rankings)
-    if family is not None:
+    if family is not None and isinstance(rankings, Rankings):
         drawn = _with_drawn_parameters(drawn, rankings, family, key)
     drawn.check_family()
     drawn = drawn.with_rankings(rankings)
