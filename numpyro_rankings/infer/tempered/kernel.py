@@ -316,7 +316,7 @@ class TemperedMixture(RankingKernel):
         scores = Scores(*_score(components, counts), jnp.ones(number))
         progress = jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32)
         keys = key_state, rng_key
-        return self._state(keys, replicas, rungs, scores, progress, rankings, rows)
+        return self._state(keys, replicas, rungs, scores, progress, path, rows)
 
     def _finish_start(self, state: TemperedState, num_warmup: int) -> TemperedState:
         return state._replace(num_warmup=jnp.full_like(state.num_warmup, num_warmup))
@@ -348,7 +348,8 @@ class TemperedMixture(RankingKernel):
     def _sweep(self, state: TemperedState, args: tuple, kwargs: dict) -> TemperedState:
         rankings = find_rankings(args, kwargs)
         rows = self._components.read(rankings)
-        path = self._path(rankings, rows)
+        # the power of the state, so that another one is no other program
+        path = self._path(rankings, rows)._replace(power=state.rung_power[-1])
         key_rounds, key_state, rng_key = random.split(state.rng_key, 3)
 
         def one_round(
@@ -372,7 +373,7 @@ class TemperedMixture(RankingKernel):
         placed = is_adapted(sweep, state.num_warmup)
         rungs = jax.tree.map(lambda a, b: jnp.where(placed, a, b), adapt(rungs), rungs)
         after, progress = (key_state, rng_key), (sweep, state.num_warmup)
-        return self._state(after, replicas, rungs, last, progress, rankings, rows)
+        return self._state(after, replicas, rungs, last, progress, path, rows)
 
     def _steps(
         self, key: Array, replicas: Replica, rungs: Rungs, path: Path, rows: Rows
@@ -419,12 +420,11 @@ class TemperedMixture(RankingKernel):
         rungs: Rungs,
         scores: Scores,
         progress: tuple[Array, Array],
-        rankings: Rankings,
+        path: Path,
         rows: Rows,
     ) -> TemperedState:
         """Draw the labels at the last rung, and put the components in their order."""
         key_labels, rng_key = keys
-        path = self._path(rankings, rows)
         last = jax.tree.map(lambda x: x[rungs.replica[-1]], replicas)
         components = self._read_one(last, rows)
         z, order = self._draw_labels(key_labels, components, rows)

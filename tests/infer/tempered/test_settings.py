@@ -134,3 +134,15 @@ def test_log_joint_is_the_density_of_the_model(name, number):
     one = jax.tree.map(lambda x: x[0], state)
     again = kernel.refresh(one._replace(potential_energy=jnp.nan), (rankings,), {})
     npt.assert_allclose(-again.potential_energy, one.z["log_joint"], rtol=1e-5, atol=1e-5)
+
+
+def test_another_power_is_no_other_program():
+    """The sweeps of two powers have one program, which is compiled once."""
+    programs = []
+    for power in (1.0, 0.5):
+        kernel = TemperedMixture("mallows", 2, power=power, **FEW)
+        state = start(kernel)
+        sweep = jax.jit(lambda x, kernel=kernel: kernel.sample(x, (table(),), {}))
+        programs.append(sweep.lower(state).as_text())
+        assert float(state.rung_power[-1]) == power
+    assert programs[0] == programs[1]
