@@ -93,7 +93,7 @@ def _draw_set(key: Array, log_weights: Array, log_ties: Array) -> Array:
     last, before = lax.scan(add, _of_no_items(largest, log_weights.dtype), log_weights)
     size = random.categorical(key_size, _log_masses(last, log_ties)) + 1
 
-    # of sets of k of the first items, those with the last one have the share w e_{k-1} / e_k
+    # among sets of k of the first items, those with the last one have the share w e_{k-1} / e_k
     def decide(left: Array, item: tuple) -> tuple[Array, Array]:
         log_weight, table, log_uniform = item
         log_with = table[size - 1, left - 1] + log_weight / size.astype(table.dtype)
