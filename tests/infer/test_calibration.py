@@ -1,18 +1,28 @@
 """Simulation-based calibration: ranks of the truth among the draws are uniform."""
 
+from functools import cache
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
+import pandas as pd
 import pytest
 from helpers.kernel_tests import rank_of
+from helpers.lists import FALSE_ALARM
 from jax import random
 from numpyro import handlers
 from scipy import stats
 
-from numpyro_rankings import Rankings
+import numpyro_rankings.distributions as rd
+from numpyro_rankings import PartialOrders, Rankings
 from numpyro_rankings.datasets import simulate_dp_plackett_luce
-from numpyro_rankings.infer import BetaGibbs, DPPlackettLuceGibbs, SliceGibbs
+from numpyro_rankings.infer import (
+    BetaGibbs,
+    DPPlackettLuceGibbs,
+    PlackettLuceGibbs,
+    SliceGibbs,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -150,3 +160,100 @@ def test_ranks_of_the_mixture_of_weights():
         counts = np.bincount(np.asarray(found)[:, k], minlength=KEPT + 1)
         result = stats.chisquare(counts)
         assert result.pvalue > 1e-5, (quantity, counts)
+
+
+# -- partial orders ------------------------------------------------------------------------------
+
+SURVEYS, JUDGES, OFFERED, SHARE_TIED, PAIRS = 200, 30, 6, 0.2, 3
+WARMUP, DRAWS, STEP = 60, 199, 4
+THETA = dist.Gamma(2.0, 2.0)
+ONE_POPULATION = {
+    "plackett-luce": PlackettLuceGibbs(),
+    "mallows": SliceGibbs(num_components=1, tied=True, concentration_prior=THETA),
+}
+PARAMETER = {"plackett-luce": "weights", "mallows": "shared_concentration"}
+
+
+def surveys(family, key):
+    """Parameters drawn from the prior, (surveys, k), and orderings of all items."""
+    keys, shape = random.split(key, 3), (SURVEYS, JUDGES)
+    if family == "plackett-luce":
+        weights = dist.Dirichlet(jnp.ones(OFFERED)).sample(keys[0], (SURVEYS,))
+        lists = rd.TopTPlackettLuce(jnp.log(weights), OFFERED).sample(keys[1], (JUDGES,))
+        return weights, np.asarray(lists).swapaxes(0, 1)
+    theta = THETA.sample(keys[0], (SURVEYS, 1))
+    centers = rd.RandomPermutation(OFFERED).sample(keys[2], (SURVEYS,))
+    stages = jnp.broadcast_to(theta, (SURVEYS, OFFERED - 1))
+    lists = rd.GeneralizedMallows(centers, stages).sample(keys[1], (JUDGES,))
+    missing = np.arange(OFFERED).sum() - np.asarray(lists).sum(-1, keepdims=True)
+    whole = np.concatenate([lists, missing], -1) if lists.shape[-1] < OFFERED else lists
+    assert whole.shape[:2] == shape[::-1]
+    return theta, np.asarray(whole).swapaxes(0, 1)
+
+
+def with_ties(orderings, rng):
+    """Each item is tied with the next one by lot."""
+    steps = rng.random(orderings.shape) >= SHARE_TIED
+    ranks = np.empty_like(orderings)
+    np.put_along_axis(ranks, orderings, steps.cumsum(-1).astype(orderings.dtype), -1)
+    return PartialOrders.from_ranks(ranks.reshape(-1, OFFERED), ties="any")
+
+
+def with_pairs(orderings, rng):
+    """Each judge compares some pairs, drawn by lot."""
+    lists = orderings.reshape(-1, OFFERED)
+    places = np.sort(
+        rng.permuted(np.tile(np.arange(OFFERED), (len(lists), PAIRS, 1)), axis=-1)[..., :2], -1
+    )
+    items = np.take_along_axis(lists[:, None], places, -1).reshape(-1, 2)
+    table = pd.DataFrame(items, columns=["winner", "loser"])
+    table["judge"] = np.repeat(np.arange(len(lists)), PAIRS)
+    return PartialOrders.from_pairs(table, "judge", items=range(OFFERED))
+
+
+@cache
+def ranks_in_surveys(family):
+    """A compiled function of partial orders and parameters of many surveys."""
+    kernel, parameter = ONE_POPULATION[family], PARAMETER[family]
+
+    @jax.jit
+    @jax.vmap
+    def ranks(key, orders, truth):
+        key_chain, key_ties = random.split(key)
+        state = kernel.init(key_chain, 0, None, (orders,), {})
+
+        def sweep(_, state):
+            return kernel.sample(state, (orders,), {})
+
+        def keep(state, _):
+            state = jax.lax.fori_loop(0, STEP, sweep, state)
+            return state, state.z[parameter]
+
+        state = jax.lax.fori_loop(0, WARMUP, sweep, state)
+        _, draws = jax.lax.scan(keep, state, None, length=DRAWS)
+        return rank_of(key_ties, truth, draws)
+
+    return ranks
+
+
+@pytest.mark.parametrize("table", [with_ties, with_pairs])
+@pytest.mark.parametrize("family", ONE_POPULATION)
+def test_intervals_of_partial_orders(family, table):
+    """90% intervals hold the truth in 90% of the surveys."""
+    truth, orderings = surveys(family, random.key(2))
+    orders = table(orderings, np.random.default_rng(3))
+    if family == "mallows":
+        orders = orders.of_all_items()
+    leaves, _ = jax.tree.flatten(orders)
+    structure = jax.tree.structure(PartialOrders.from_buckets([[0]] * JUDGES, OFFERED))
+    if orders.unlisted == "not-offered":
+        structure = jax.tree.structure(
+            PartialOrders.from_buckets([[0]] * JUDGES, OFFERED, unranked="not-offered")
+        )
+    leaves = [np.asarray(x).reshape(SURVEYS, JUDGES, *x.shape[1:]) for x in leaves]
+    data = jax.tree.unflatten(structure, leaves)
+    found = ranks_in_surveys(family)(random.split(random.key(4), SURVEYS), data, truth)
+    # of 200 ranks that are equally likely, those from 10 to 189 are 90%
+    held = ((found >= 10) & (found < 190)).sum(0)
+    low, high = stats.binom(SURVEYS, 0.9).interval(1 - FALSE_ALARM / len(held))
+    assert np.all((held >= low) & (held <= high)), held
