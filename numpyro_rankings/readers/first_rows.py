@@ -70,6 +70,8 @@ def _is_like(name: str, texts: list[str]) -> bool:
 
 def _is_list_of(name: str, texts: list[str]) -> bool:
     """Return whether a cell is a list of what cells below are lists of, such as Ann;Bob."""
+    if ">" in name and texts and all(">" in text for text in texts):
+        return True  # names of columns rarely have it, but counts may be before each list
     parts = set(_MARKS.split(name)) - {""}
     return len(parts) > 1 and parts <= {x for text in texts for x in _MARKS.split(text)}
 

@@ -122,8 +122,9 @@ def _count_ties(is_tied: np.ndarray, weights: np.ndarray | None, takes_rules: bo
     if takes_rules:
         return f"{number}: {about_ties()}"
     return (
-        f"{number}, which are not supported; of {option('layout', 'ranks', False)} and "
-        f"{option('layout', 'votes', False)} {option('overvote')} reads them"
+        f"{number}, which are not supported; write a column for each item or each rank, for "
+        f"which {option('layout', 'ranks', False)} and {option('layout', 'votes', False)} take "
+        f"{option('overvote')}"
     )
 
 

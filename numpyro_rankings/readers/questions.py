@@ -25,7 +25,7 @@ _MOST_RANKINGS = 100_000_000
 # what columns are called that name the judges, or count them
 _OF_JUDGES = re.compile(
     r"(?:.*[\W_])?(?i:id|judge|voter|respondent|participant|rater|user|ballot|name)s?"
-    r"(?:[\W_]?(?i:id|no|nr|name))?|.*[a-z]I[Dd]"
+    r"(?:[\W_]?(?i:id|no|nr|name))?|.*[a-z]I[Dd]|(?:(?i:lfd\.? ?)?(?i:no|nr)\.?|#)"
 )
 _OF_COUNTS = re.compile(
     r"n|(?:num(?:ber)?[\W_]?(?:of[\W_])?)?(?:counts?|votes|voters|judges|ballots)|freq(?:uency)?",
@@ -234,7 +234,7 @@ def read_counts(grid: Grid, name: str | None, rows: np.ndarray) -> np.ndarray:
     if (numbers < 1).any():
         row = rows[int(np.argmax(numbers < 1))]
         text = column.text(row)
-        if hint := weight_hint(text):
+        if "weights" in (hint := weight_hint(text)):
             hint += (
                 f": leave out {option('count')}, or name the column in {option('about')} instead"
             )
@@ -299,11 +299,13 @@ def options_beside(column: Column, spec: QuestionSpec, is_sure: bool = True) -> 
     have_numbers = _has_numbers(column)
     are_names = not have_numbers and 3 * len({*column.values} - {""}) > 2 * len(column.codes)
     by_texts = "judge" if spec.judge is None and are_names else "about"
-    meaning = meaning_of_header(column, spec) or (by_texts if is_sure else "")
+    # counts in another form, such as 1,200, are no names of judges
+    is_count = spec.counts is None and _OF_COUNTS.fullmatch(column.name) is not None
+    meaning = meaning_of_header(column, spec) or (by_texts if is_sure and not is_count else "")
     about = option("about", [*spec.about, column.name], meaning == "about")
     judge = option("judge", column.name, meaning == "judge")
     ways = f"add {about} if it is about the judges, or {judge} if it names them"
-    if have_numbers:
+    if have_numbers or is_count:
         ways += f", or {option('count', column.name, meaning == 'count')} if it counts them"
     return ways
 

@@ -226,9 +226,10 @@ def check_writable_texts(name: str, texts: Iterable[object]) -> None:
 
 
 def weight_hint(text: str) -> str:
-    """Return what to say of a count that looks like a survey weight; nothing for others."""
-    # not "1,000", which may be a thousand
-    is_thousands = re.fullmatch("[1-9][0-9]{0,2},[0-9]{3}", text)
-    if re.fullmatch(r"[0-9]*[.,][0-9]+(?:e[-+]?[0-9]+)?", text) and not is_thousands:
-        return "; survey weights are not counts, and cannot be used yet"
-    return ""
+    """Return what to say of a count that has thousands, or looks like a survey weight, or both."""
+    is_thousands = re.fullmatch(r"[1-9][0-9]{0,2}(?:([,. '’])[0-9]{3})(?:\1[0-9]{3})*", text)
+    hint = "; write thousands without marks between the digits" if is_thousands else ""
+    is_weight = re.fullmatch(r"[0-9]*[.,][0-9]+(?:e[-+]?[0-9]+)?", text)
+    if is_weight and not (is_thousands and "," in text):
+        hint += "; survey weights are not counts, and cannot be used yet"
+    return hint

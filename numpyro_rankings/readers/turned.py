@@ -11,7 +11,7 @@ from numpyro_rankings.rankings.names import names_counted
 from numpyro_rankings.readers.answers import numbers_in, rank_in_words
 from numpyro_rankings.readers.grids import Column, Grid, column_of_texts, place_of
 from numpyro_rankings.readers.headers import Table
-from numpyro_rankings.readers.questions import QuestionSpec
+from numpyro_rankings.readers.questions import QuestionSpec, meaning_of_header
 from numpyro_rankings.words.options import option
 
 _MOST_ROWS = 10_000  # items or places
@@ -66,9 +66,12 @@ def refuse_judges_in_columns(
     if is_other or not 1 < len(grid.numbers) < _MOST_ROWS:
         return
     columns = [grid.cells[k] for k in picked if grid.cells[k].name]
+    are_places = [rank_in_words(x.name) and not x.name.isdecimal() for x in columns]
+    if all(are_places) or (len(columns) > 2 and all(are_places[1:])):
+        return
     if spec.judge is None and len(columns) > 1 and not (numbers_in(columns[:1]) > 0).any():
         columns = columns[1:]
-    if len(columns) < 2 or all(rank_in_words(x.name) and not x.name.isdecimal() for x in columns):
+    if len(columns) < 2:
         return
     _refuse_ranks_down(grid, columns, layout)
     if layout != "ranks":
@@ -112,7 +115,7 @@ def _refuse_names_down(
     layout: str | None,
 ) -> None:
     """Refuse columns of names below one another, beside the numbers of their places."""
-    if not others or (numbers_in(others) > 0).any():
+    if len(others) < 2 or (numbers_in(others) > 0).any():
         return
     ranks = [rank_in_words(text) for text in first.values]
     places = [0 if rank is None else rank[0] for rank in ranks]
@@ -123,6 +126,8 @@ def _refuse_names_down(
         also = f"; if these are the judges, add {option('judge', first.name)}"
         also = "" if _PLACES.fullmatch(first.name) else also
         why = f"have names beside the numbers of the rows in {first.name!r}"
+        if meaning_of_header(first, spec) == "judge":  # the likely answer comes first
+            why, also = why + also, ""
         _ask(grid, others, why, also)
     if any(
         max(column.keep(~column.is_blank()).counts().values(), default=0) > 1 for column in others

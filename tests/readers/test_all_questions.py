@@ -183,6 +183,7 @@ def test_data_frames():
         # a rank of an item that has no column
         ("a,b,c\n1,2,3\n2,5,1\n2,1,3\n3,1,2\n", {}, "rank 5, but there are 3 items"),
         # what is to be done in the file
+        ("list\na>b>c\nb>overvote>a\n", {}, "has rules for ballots"),
         ("id,list\nx,a>b=c\ny,b>a>c\n", {"columns": "list"}, "1 row of 2 have ties"),
         ("judge,item,rank\nx,a,1\nx,b,1\ny,a,1\ny,b,99\n", {}, "1 of 2 judges have ties"),
         ("model_a,model_b,winner\na,b,left\nb,c,right\n", {}, "write the two columns"),
@@ -226,3 +227,70 @@ def test_questions_without_end():
     found = error.value.questions
     assert str(error.value) == "question 0: k=1"
     assert 20 < len(found.texts) < 50 and not found.is_read
+
+
+# the text, the only answers that lead to the right lists, and these lists
+LIKELY = {
+    "numbers of judges beside places": (
+        "ID,1st choice,2nd choice,3rd choice\n1,Ann,Bob,Cid\n2,Bob,Ann,\n3,Cid,,\n",
+        {"judge": "ID"},
+        ["Ann Bob Cid", "Bob Ann", "Cid"],
+    ),
+    "numbers of judges beside lists": (
+        "voter,ballot\n1,a>b>c\n2,b>a\n3,c>b>a\n",
+        {"judge": "voter", "layout": "cell"},
+        ["a b c", "b a", "c b a"],
+    ),
+    "numbers of judges beside names of columns": (
+        "voter,p,q,r\n1,a,b,c\n2,b,a,c\n3,c,b,a\n",
+        {"judge": "voter", "layout": "orders"},
+        ["a b c", "b a c", "c b a"],
+    ),
+    "numbers of rows": (
+        "Nr;Öl;Äpfel;Brot\n1;1;2;3\n2;3;2;1\n3;2;1;3\n",
+        {"judge": "Nr", "layout": "ranks"},
+        ["Öl Äpfel Brot", "Brot Äpfel Öl", "Äpfel Öl Brot"],
+    ),
+    "zeros among numbers of items": (
+        "first,second,third\n1,2,3\n2,1,0\n3,0,0\n",
+        {"missing": ["0"]},
+        ["1 2 3", "2 1", "3"],
+    ),
+    "words of ballots in lists": (
+        "ballot\nAnn>Bob>Cid\nexhausted\nAnn>undervote\nCid>Ann\n",
+        {"missing": ["exhausted", "undervote"]},
+        ["Ann Bob Cid", "Ann", "Cid Ann"],
+    ),
+    "words of ballots beside ranks": (
+        "who,Ann,Bob,Cid\nx,1,2,3\ny,1,overvote,2\n",
+        {"layout": "ranks", "judge": "who", "missing": ["overvote"]},
+        ["Ann Bob Cid", "Ann Cid"],
+    ),
+    "words of ballots in a table with a row for each name": (
+        "voter,who,rank\nx,Ann,1\nx,Bob,2\ny,Bob,1\ny,Ann,undervote\n",
+        {"judge": "voter", "layout": "long", "item": "who", "missing": ["undervote"]},
+        ["Ann Bob", "Bob"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LIKELY)
+def test_the_likely_answer_comes_first(tmp_path, name):
+    text, answers, lists = LIKELY[name]
+    path = write(tmp_path, text, "t.csv")
+    found = questions_of(path)
+    said = {x: list(y) if isinstance(y, tuple) else y for x, y in found.options.items()}
+    assert said == answers and found.is_read
+    assert joined(read_survey(path, **found.options)) == lists
+
+
+@pytest.mark.parametrize("number", ["1,200", "1.200", "1 200", "1'200", "1,200,000"])
+@pytest.mark.parametrize("layout", ["ranks", "orders"])
+def test_counts_with_thousands_are_no_names_of_judges(tmp_path, number, layout):
+    rows = {"ranks": ["a;b;c", "1;2;3", "2;1;3"], "orders": ["1st;2nd;3rd", "a;b;c", "b;a;c"]}
+    head, *lists = rows[layout]
+    text = f"Votes;{head}\n{number};{lists[0]}\n850;{lists[1]}\n"
+    found = questions_of(write(tmp_path, text, "t.csv"))
+    assert not found.is_read and "count='Votes' if it counts them" in found.texts[-1]
+    with refusal("write thousands without marks between the digits"):
+        read_survey(tmp_path / "t.csv", layout, count="Votes")

@@ -131,3 +131,17 @@ def test_header_has_one_value(tmp_path):
         read_survey(path, "orders", header="none", header_rows=1)
     with refusal("3 names in items=, but 2 columns of ranks"):
         read_survey(path, "ranks", header="none", items=["a", "b", "c"])
+
+
+@pytest.mark.parametrize("mark", [": ", "*", " × "])
+def test_counts_before_lists(tmp_path, mark):
+    """The first list is no name of the column, and the counts are no part of the first items."""
+    text = "".join(f"{n}{mark}{x}\n" for n, x in ((12, "Ann>Bob>Cid"), (7, "Bob>Ann"), (5, "Cid")))
+    text = text.replace("5" + mark + "Cid", f"5{mark}Cid>Ann")
+    path = write(tmp_path, text, "t.txt")
+    with refusal("the first row must name the columns", "header='none'"):
+        read_survey(path)
+    with refusal("seems to be a count and a list", "a column of their own"):
+        read_survey(path, "cell", header="none")
+    with refusal("seems to be a count and a list"):
+        read_survey(write(tmp_path, "ballot\n" + text.replace(">", ";"), "u.csv"), "cell")

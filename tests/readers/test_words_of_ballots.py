@@ -40,9 +40,12 @@ def test_words_of_ballots(word):
     second = "Bob" if word.casefold()[0] in "omd" else "Bob Ann"
     assert joined(survey) == ["Ann Bob Cid", second, "Cid Ann Bob"]
     assert any(repr(word) in note for note in survey.notes)
-    for layout in ("orders", "cell"):
-        with refusal("some cells have words such as undervote", "layout='votes'"):
-            read_survey(ballots(word, layout), layout)
+    with refusal("some cells have words such as undervote", "layout='votes'"):
+        read_survey(ballots(word, "orders"), "orders")
+    with refusal(f"have words such as {word!r}", f"add missing={word!r}"):
+        read_survey(ballots(word, "cell"), "cell")
+    lists = read_survey(ballots(word, "cell"), "cell", missing=word, gaps="close")
+    assert joined(lists)[1] == "Bob Ann"
     with refusal(f"is {word!r} an item?", "name all with items="):
         read_survey(ballots(word, "long"), "long")
     ranks = pd.DataFrame({"Ann": [1, 2], "Bob": [2, 1], word: [3, 3]})

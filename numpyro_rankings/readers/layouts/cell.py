@@ -19,6 +19,7 @@ from numpyro_rankings.readers.answers import (
     text_key,
     without_missing,
 )
+from numpyro_rankings.readers.ballots import OVERVOTE
 from numpyro_rankings.readers.grids import Column, Grid
 from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.layouts.base import MARK_WORDS, Lines
@@ -26,7 +27,7 @@ from numpyro_rankings.readers.layouts.orders import Orders
 from numpyro_rankings.readers.lists import remedy_of_gap
 from numpyro_rankings.readers.other_questions import refuse_several_names
 from numpyro_rankings.readers.questions import Question, QuestionSpec
-from numpyro_rankings.readers.votes import sure_words_of_ballots
+from numpyro_rankings.readers.votes import sure_words_of_ballots, words_of_ballots
 from numpyro_rankings.words import plural, shorten
 from numpyro_rankings.words.options import option
 
@@ -35,6 +36,7 @@ _MARKS = ("->", ";", ">", "|", "\n", ",", "→", "≻")
 _NUMBER_OF_ITEM = re.compile(r"(?:^|(?<=\s))[(#]?(\d{1,3})[.)]\s+(?=\S)")
 _WITH_RANK = re.compile(r".*\S\s*(?:[:=]\s*\d{1,3}|\(\d{1,3}\))", re.DOTALL)
 _NUMBERED = re.compile(r"[(#]?(\d{1,3})\s*[.):](?!\d)\s*(.+)", re.DOTALL)  # not 1.5
+_WITH_COUNT = re.compile(r"\d+\s*[:*×]\s*\S")  # before a list, as in 12: Ann > Bob
 _SIDE_BY_SIDE = re.compile(r"[\"']\s+[\"']")
 # around a whole list, as in [Ann, Bob], {Ann, Bob}, <Ann, Bob> and c(Ann, Bob)
 _AROUND = re.compile(r"(?:\[([^\[\]]*)\]|\{([^{}]*)\}|<([^<>]*)>|c?\(([^()]*)\))", re.DOTALL)
@@ -76,6 +78,17 @@ class Cell(Orders):
         refuse_several_names(grid, places, known)
         refuse_missing_items(grid, places, known)
         return question.with_columns(places, [*missing, *notes])
+
+    def refuse_words_of_ballots(self, question: Question, words: Sequence[str]) -> NoReturn:
+        """Refuse words such as undervote: no rules of ballots are applied to lists."""
+        is_answer = OVERVOTE not in words_of_ballots(words).values()  # at which a list may end
+        missing = option("missing", [*question.spec.missing, *words], is_answer)
+        raise RankingsError(
+            f"{question.grid.name}: some places in the lists have words such as {words[0]!r}; add "
+            f"{missing} if nothing is ranked there, or {option('items')} with all names if these "
+            f"are names; with a column for each rank, {option('layout', 'votes', False)} has rules "
+            "for ballots"
+        )
 
     def table(self, orderings: np.ndarray, items: tuple[str, ...]) -> Lines:
         """Write the items with a semicolon behind each."""
@@ -269,6 +282,12 @@ def _is_numbered(text: str) -> bool:
 def _refuse_parts(grid: Grid, column: Column, texts: Sequence[str], split: _Split) -> None:
     """Refuse parts of cells that are parts of something else than a list of names."""
     parts = [(text, x) for text in texts for x in split(text) if x]
+    if len(texts) > 1 and all(map(_WITH_COUNT.match, texts)):
+        raise RankingsError(
+            f"{grid.at_text(column, texts[0])}: {shorten(texts[0], _LENGTH)!r} seems to be a "
+            f"count and a list; write the counts into a column of their own, for "
+            f"{option('count')}, or name all items with {option('items')}"
+        )
     for text, x in parts:
         if any(x.count(one) != x.count(other) for one, other in ("[]", "()", "{}")):
             raise RankingsError(

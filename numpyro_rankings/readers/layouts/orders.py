@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from typing import NoReturn
 
 import numpy as np
 
@@ -84,11 +85,7 @@ class Orders(Layout):
         grid, spec = question.grid, question.spec
         places = _places(question)
         if spec.items is None and sure_words_of_ballots(places):
-            raise RankingsError(
-                f"{grid.name}: some cells have words such as undervote or overvote; "
-                f"{option('layout', 'votes')} reads ballots, and {option('items')} names the items "
-                "if these are names"
-            )
+            self.refuse_words_of_ballots(question, sorted(sure_words_of_ballots(places)))
         index = _items_of_places(grid, places, spec.items)
         orderings = table_of(places, index.__getitem__)
         _refuse_twice(grid, places, orderings)
@@ -115,6 +112,14 @@ class Orders(Layout):
             orderings = np.take_along_axis(orderings, closed, axis=1)
         rows = np.arange(len(orderings))
         return Lists(items, orderings, rows, grid.where, int(has_gap.sum()), notes=notes)
+
+    def refuse_words_of_ballots(self, question: Question, words: Sequence[str]) -> NoReturn:
+        """Refuse words such as undervote, and name the layout that reads them."""
+        raise RankingsError(
+            f"{question.grid.name}: some cells have words such as undervote or overvote; "
+            f"{option('layout', 'votes')} reads ballots, and {option('items')} names the items if "
+            "these are names"
+        )
 
     def table(self, orderings: np.ndarray, items: tuple[str, ...]) -> Lines:
         """Write a column for each place, in which None is the end of a list."""
@@ -262,5 +267,7 @@ def _refuse_twice(grid: Grid, places: Sequence[Column], orderings: np.ndarray) -
     texts = [place.text(row) for place in places]
     k = next(k for k, text in enumerate(texts) if text and text in texts[:k])
     hint = f"; if it means that nothing is ranked, add {option('missing', texts[k])}"
-    hint = hint if texts[k].isupper() and len(texts[k]) < 5 else ""
+    are_numbers = all(x.isdecimal() for place in places for x in place.values if x)
+    is_code = texts[k] == "0" if are_numbers else texts[k].isupper() and len(texts[k]) < 5
+    hint = hint if is_code else ""
     raise RankingsError(f"{grid.at(row, places[k])}: {texts[k]!r} is listed twice{hint}")

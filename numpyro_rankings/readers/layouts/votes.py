@@ -68,8 +68,9 @@ def _ranks_in_order(grid: Grid, names: Sequence[str], spec: QuestionSpec) -> lis
     if not ranks:
         raise RankingsError(
             f"{grid.header_place}: which columns are the ranks of the ballots? Pick them with "
-            f"{option('columns')}, such as '*hoice*'; the columns are "
-            f"{names_shown([repr(name) for name in names])}"
+            f"{option('columns')}, such as '*hoice*', or add {option('layout', 'ranks')} if each "
+            f"is an item with its ranks, or {option('layout', 'long')} if each row is one judge "
+            f"and one item; the columns are {names_shown([repr(name) for name in names])}"
         )
     other = next((x for x in names if x not in ranks), None)
     if other is None:
