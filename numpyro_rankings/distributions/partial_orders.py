@@ -41,16 +41,6 @@ def orders_of_all_items(orders: PartialOrders) -> PartialOrders:
         return orders if is_all else orders.of_all_items()
 
 
-def unlisted_items(orders: PartialOrders) -> Array:
-    """Return which items were offered and not listed, and so are below, bool (rows, n)."""
-    num_rows, n = orders.num_rows, orders.num_items
-    columns = jnp.where(orders.listed >= 0, orders.listed, n)
-    unlisted = jnp.ones((num_rows, n + 1), bool)
-    unlisted = unlisted.at[jnp.arange(num_rows)[:, None], columns].set(False)[:, :n]
-    offered = orders.offered()
-    return unlisted if offered is None else unlisted & offered
-
-
 def against_rows(
     orders: PartialOrders, batch_shape: tuple[int, ...], *parameters: Array
 ) -> tuple[tuple[int, ...], list[Array]]:

@@ -17,7 +17,6 @@ from numpyro_rankings.distributions import constraints
 from numpyro_rankings.distributions.partial_orders import (
     against_rows,
     blocks_of_orders,
-    unlisted_items,
 )
 from numpyro_rankings.distributions.permutation import as_real, check_event, keep
 from numpyro_rankings.ops.checks import check_whole
@@ -279,8 +278,7 @@ class TopTPlackettLuce(Distribution):
             log_weights = jnp.where(offered, log_weights, _NOTHING)
         pool = jnp.asarray(_NOTHING, log_weights.dtype) if unseen is None else as_real(unseen)
         shape, parameters = against_rows(orders, self.batch_shape, log_weights, pool[..., None])
-        below = unlisted_items(orders)
-        return _log_prob_of_orders(blocks, orders.listed, below, *parameters).reshape(shape)
+        return _log_prob_of_orders(blocks, orders.listed, orders.rest(), *parameters).reshape(shape)
 
     @staticmethod
     def infer_shapes(

@@ -16,6 +16,7 @@ from numpyro.util import is_prng_key
 
 from numpyro_rankings.distributions import constraints
 from numpyro_rankings.distributions.permutation import as_real, check_event, keep
+from numpyro_rankings.rankings import PartialOrders
 
 __all__ = ["PlackettLuceTies"]
 
@@ -140,11 +141,13 @@ class PlackettLuceTies(Distribution):
     The value has the level of each item, int32 of shape ``(…, n)``: 0 for those of the first set, 1
     for those of the second, and so on. Items of level -1 are in no set. If they were offered, they
     are below all others, in an order that is not known: the probability is that of an order that
-    begins with these sets. Samples have levels of all items offered.
+    begins with these sets. Samples have levels of all items offered. Of
+    :class:`~numpyro_rankings.PartialOrders` the value is ``levels_of_items()``, with ``offered()``
+    as choice set.
 
     :param log_weights: :math:`\log \alpha`, up to a constant, shape ``(…, n)``.
-    :param log_tie_strengths: :math:`\log \delta_2, …, \log \delta_D`, shape ``(…, D - 1)``. Sets of
-        more than :math:`D` items have probability 0.
+    :param log_tie_strengths: :math:`\log \delta_2, …, \log \delta_D`, shape ``(…, D - 1)``, with
+        -inf for sizes that do not occur. Sets of more than :math:`D` items have probability 0.
     :param choice_set: which items are offered, booleans of shape ``(…, n)``; None for all. An
         order with an item that is not offered has probability 0.
 
@@ -167,7 +170,10 @@ class PlackettLuceTies(Distribution):
 
     arg_constraints: ClassVar[dict[str, Any]] = {
         "log_weights": numpyro_constraints.real_vector,
-        "log_tie_strengths": numpyro_constraints.real_vector,
+        # -inf for sizes that do not occur
+        "log_tie_strengths": numpyro_constraints.independent(
+            numpyro_constraints.less_than(np.inf), 1
+        ),
         "choice_set": numpyro_constraints.independent(numpyro_constraints.boolean, 1),
     }
     support = constraints.bucket_order
@@ -234,6 +240,11 @@ class PlackettLuceTies(Distribution):
 
     @validate_sample
     def log_prob(self, value: ArrayLike, intermediates: list | None = None) -> Array:
+        if isinstance(value, PartialOrders):
+            raise TypeError(
+                "PlackettLuceTies takes the levels of the items: give levels_of_items() of the "
+                "partial orders, and their offered() as choice_set"
+            )
         shape = np.broadcast_shapes(check_event(value, self), self.batch_shape)
         log_prob = _log_prob(jnp.asarray(value).astype(jnp.int32), *self._parameters())
         return jnp.broadcast_to(log_prob, shape)

@@ -5,8 +5,10 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from numpyro_rankings.rankings import PartialOrders, RankingsError
-from numpyro_rankings.rankings.names import row_place
 from numpyro_rankings.rankings.orderings import row_keys
+from numpyro_rankings.rankings.partial_orders import check_buckets
+
+_TOLERANCE = 1e-6  # of numbers that are 0 but for rounding
 
 
 class TiedStages:
@@ -18,7 +20,7 @@ class TiedStages:
     """
 
     def __init__(self, orders: PartialOrders) -> None:
-        _check_buckets(orders)
+        check_buckets(orders)
         n = self.num_items = orders.num_items
         items, levels = _lines(orders)
         counts = np.asarray(orders.counts, float)
@@ -81,6 +83,8 @@ class TiedStages:
             w * without[-1] * (tie / d / total)[:, None]
             for d, tie, (w, _, without) in zip(sizes, strengths, parts, strict=True)
         ]
+        for d, tie, share, (_, e, _) in zip(sizes, strengths, shares, parts, strict=True):
+            _check_rounding(share.sum(1) - tie * e / total, d)
         return shares, total
 
     def times_in_play(self, weights: np.ndarray) -> np.ndarray:
@@ -126,6 +130,8 @@ class TiedStages:
             found[:n, n + k] = found[n + k, :n] = mixed
             found[n + k, n:] = [-(self.counts @ (own * other)) for other in of_ties]
             found[n + k, n + k] += self.counts @ own
+        # only differences of log weights matter
+        _check_rounding(found[:n, :n].sum(1) / np.trace(found[:n, :n]), int(self.tie_sizes.max()))
         return found
 
     def beats(self) -> np.ndarray:
@@ -177,15 +183,12 @@ def _entries(items: np.ndarray, which: np.ndarray, num_items: int) -> csr_array:
     return csr_array(entries, shape=(len(items), num_items))
 
 
-def _check_buckets(orders: PartialOrders) -> None:
-    """Refuse a row in which items without an order are not tied."""
-    are_buckets = np.asarray(orders.are_buckets)
-    for row in np.flatnonzero(~are_buckets)[:1]:
-        place = row_place(row) if orders.ids is None else f"judge {orders.ids[row]!r}"
+def _check_rounding(error: np.ndarray, size: int) -> None:
+    """Refuse ties so large that differences of sums over sets have no correct digits."""
+    if not (np.abs(error) < _TOLERANCE).all():
         raise RankingsError(
-            f"{place}: the preferences are no order of buckets of tied items, as this likelihood "
-            "needs them. Comparisons that may be taken as independent get a row each: from_pairs "
-            "without a judge"
+            f"ties of {size} items are too large to be computed accurately: if a last bucket only "
+            "has the rest of the items, leave it out"
         )
 
 

@@ -306,13 +306,25 @@ class PartialOrders(Rows):
     def levels(self) -> Array:
         """The bucket of each listed item in its row, 0 = best, -1 = padding, int32 (rows, T).
 
-        Only rows that :attr:`are_buckets` have them.
+        Only rows that :attr:`are_buckets` have them. They are in the order of **listed**;
+        :meth:`levels_of_items` has a column for each item.
         """
         number = self.num_above
         steps = (number[:, 1:] != number[:, :-1]).astype(jnp.int32)
         first = jnp.zeros((len(number), 1), jnp.int32)
         levels = jnp.concatenate([first, jnp.cumsum(steps, axis=1, dtype=jnp.int32)], axis=1)
         return jnp.where(self.listed >= 0, levels, -1)
+
+    def levels_of_items(self) -> Array:
+        """Return the bucket of each item in its row, 0 = best, -1 = not listed, int32 (rows, n).
+
+        They are values of :class:`~numpyro_rankings.distributions.PlackettLuceTies`, with
+        :meth:`offered` as its choice set.
+
+        :raises RankingsError: naming a row that is no order of buckets, unless they are traced.
+        """
+        check_buckets(self)
+        return self._by_item(self.levels, -1)
 
     def offered(self) -> Array | None:
         """Return which items were offered, bool (rows, n); None if all were."""
@@ -326,10 +338,14 @@ class PartialOrders(Rows):
         return ~is_listed if offered is None else offered & ~is_listed
 
     def _is_listed(self) -> Array:
+        return self._by_item(jnp.ones_like(self.listed, dtype=bool), False)
+
+    def _by_item(self, values: Array, missing: Any) -> Array:
+        """Arrange values of the listed items, (rows, T), by item, (rows, n)."""
         rows = jnp.arange(self.num_rows)[:, None]
         columns = jnp.where(self.listed >= 0, self.listed, self.num_items)
-        sets = jnp.zeros((self.num_rows, self.num_items + 1), bool).at[rows, columns].set(True)
-        return sets[:, :-1]
+        table = jnp.full((self.num_rows, self.num_items + 1), missing, values.dtype)
+        return table.at[rows, columns].set(values)[:, :-1]
 
     def of_listed_items(self) -> "PartialOrders":
         """Drop the items that no row lists; under ``jit``, where they are not known, all stay."""
@@ -417,6 +433,19 @@ class PartialOrders(Rows):
         index: dict[bytes, int] = {}
         rows = np.concatenate([listed, *packed], axis=1)
         return np.array([index.setdefault(row.tobytes(), len(index)) for row in rows])
+
+
+def check_buckets(orders: PartialOrders) -> None:
+    """Refuse a row in which items without an order are not tied, unless the rows are traced."""
+    if orders._is_traced():
+        return
+    for row in np.flatnonzero(~np.asarray(orders.are_buckets))[:1]:
+        place = row_place(row) if orders.ids is None else f"judge {orders.ids[row]!r}"
+        raise RankingsError(
+            f"{place}: the preferences are no order of buckets of tied items, as this likelihood "
+            "needs them. Comparisons that may be taken as independent get a row each: from_pairs "
+            "without a judge"
+        )
 
 
 def build_partial_orders(

@@ -91,7 +91,7 @@ def check_tied_ranks(table: np.ndarray, names: tuple[str, ...], ties: str | None
         refuse_rank_zero(table, names)
     wrong = _wrong_ranks(ranks, ways)
     for row in np.flatnonzero(wrong.any(1))[:1]:
-        item = int(np.argmax(wrong[row]))
+        item = min(np.flatnonzero(wrong[row]), key=ranks[row].__getitem__)
         way = f"ties={ties!r}" if ties else "ranks with ties"
         raise RankingsError(
             f"{row_place(row)}: item {names[item]!r} has rank {ranks[row, item]:g}, which does not "

@@ -11,6 +11,7 @@ from helpers.lists import assert_frequencies, log_prob_twin
 from jax import random
 
 import numpyro_rankings.distributions as rd
+from numpyro_rankings import PartialOrders
 from numpyro_rankings.distributions import constraints
 
 LOG_WEIGHTS = np.array([0.4, -0.9, 1.3, 0.1], np.float32)
@@ -182,3 +183,33 @@ def test_bad_values_and_arguments():
         rd.PlackettLuceTies(LOG_WEIGHTS, np.array([np.nan]), validate_args=True)
     with pytest.raises(ValueError, match="4 entries along the last axis"):
         d.log_prob(np.array([0, 1]))
+
+
+def test_partial_orders_give_their_levels():
+    offered = np.array([[True, True, True, False], [True] * 4])
+    buckets = [["c", ["b", "a"]], ["c", "d"]]
+    orders = PartialOrders.from_buckets(buckets, items=[*"abcd"], choice_sets=offered)
+    d = rd.PlackettLuceTies(LOG_WEIGHTS, LOG_TIES, orders.offered())
+    levels = [[1, 1, 0, -1], [-1, -1, 0, 1]]
+    expected = [
+        twin(row, LOG_WEIGHTS, LOG_TIES, sets) for row, sets in zip(levels, offered, strict=True)
+    ]
+    np.testing.assert_allclose(d.log_prob(orders.levels_of_items()), expected, rtol=1e-5)
+    with pytest.raises(TypeError, match=r"give levels_of_items\(\) of the partial orders"):
+        d.log_prob(orders)
+
+
+def test_sizes_that_do_not_occur():
+    log_ties = np.array([-np.inf, -0.5], np.float32)
+
+    def total(log_weights, order):
+        d = rd.PlackettLuceTies(log_weights, log_ties, validate_args=True)
+        return d.log_prob(order)
+
+    for order in ([0, 0, 0, 1], [1, 0, 2, 3], [0, 0, 1, -1]):
+        expected = twin(order, LOG_WEIGHTS, log_ties)
+        assert total(LOG_WEIGHTS, jnp.array(order)) == pytest.approx(expected, rel=1e-5)
+        assert np.isfinite(jax.grad(total)(LOG_WEIGHTS, jnp.array(order))).all()
+    orders = draw(rd.PlackettLuceTies(LOG_WEIGHTS, log_ties), random.key(0), 200)
+    sizes = [np.bincount(row) for row in np.asarray(orders)]
+    assert {int(x) for row in sizes for x in row} == {1, 3}

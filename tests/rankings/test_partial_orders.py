@@ -250,6 +250,7 @@ TABLES = {
     "a gap": ([[1, 3, 3, NAN]], {}, "row 1: item 'b' has rank 3, which does not go with ranks"),
     "a rank left out": ([[1, 2, 2, 5]], {}, "row 1: item 'd' has rank 5"),
     "below 1": ([[-1, 1, 1, 3]], {}, "row 1: item 'a' has rank -1"),
+    "below 1 in the end": ([[1, 2, 3, -1]], {}, "row 1: item 'd' has rank -1"),
     "infinite": ([[1, 2, 2, np.inf]], {}, "row 1: item 'd' has rank inf"),
     "in the second row": ([[1, 1, 2, 3], [2, 2, 2, 2]], {}, "row 2: item 'a' has rank 2"),
     "from 0": ([[0, 1, 1, 3], [1, 2, 2, 0]], {}, "row 1: item 'a' has rank 0, and each row has"),
@@ -553,7 +554,13 @@ def test_levels_are_the_buckets():
     p = of_buckets(*rows)
     assert texts(p) == ["abc d", "a b cd", "d", "abcd", "c bd"]
     assert p.are_buckets.all()
-    assert not of_pairs("x:ab", "x:bc", "x:ad").are_buckets.any()
+    levels = [[0, 0, 0, 1], [0, 1, 2, 2], [-1, -1, -1, 0], [0, 0, 0, 0], [-1, 1, 0, 1]]
+    assert p.levels_of_items().tolist() == levels
+    assert jax.jit(lambda x: x.levels_of_items())(p).tolist() == levels
+    no_buckets = of_pairs("x:ab", "x:bc", "x:ad")
+    assert not no_buckets.are_buckets.any()
+    with refusal("judge 'x': the preferences are no order of buckets"):
+        no_buckets.levels_of_items()
 
 
 # ---------------------------------------------------------------------------------------------

@@ -249,3 +249,25 @@ def test_what_is_refused():
         plackett_luce_map(orders, shape=2.0)
     with pytest.raises(TypeError, match="rankings must be a Rankings"):
         plackett_luce_map([[0, 1]])
+
+
+def test_ties_of_many_items_are_accurate_or_refused():
+    """Sums over sets come from differences, which lose their digits as the sets grow."""
+    n, rng = 60, np.random.default_rng(0)
+
+    def fit(size):
+        rows = [rng.permutation(n).tolist() for _ in range(12)]
+        strict, tied = (
+            rows[:6],
+            [[*row[:2], row[2 : 2 + size], *row[2 + size :]] for row in rows[6:]],
+        )
+        orders = PartialOrders.from_buckets([*strict, *tied], num_items=n)
+        return orders, plackett_luce_map(orders, shape=2.0)
+
+    orders, found = fit(4)
+    log_ties = np.append([-np.inf] * 2, np.log(found.tie_strengths[2]))
+    d = rd.PlackettLuceTies(np.log(found.weights), log_ties)
+    expected = np.sum(np.asarray(d.log_prob(orders.levels_of_items()), float))
+    assert found.log_likelihood == pytest.approx(expected, rel=1e-5)
+    with pytest.raises(RankingsError, match="ties of 57 items are too large to be computed"):
+        fit(57)
