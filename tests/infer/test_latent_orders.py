@@ -6,6 +6,7 @@ import itertools
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro.distributions as dist
 import pandas as pd
 import pytest
 from helpers.chains import sampled
@@ -16,6 +17,7 @@ from helpers.lists import assert_frequencies, log_prob_twin, mallows_twin, simpl
 from helpers.ranking_kernels import NU, R
 
 from numpyro_rankings import PartialOrders, Rankings, Run, StoreError
+from numpyro_rankings.distributions import GeneralizedMallows
 from numpyro_rankings.infer import (
     BetaGibbs,
     DPPlackettLuceGibbs,
@@ -102,6 +104,30 @@ def test_orderings_have_their_conditional(family):
         ]
         padded = [x + [-1] * (width - len(x)) for x in known]
         assert_frequencies(orderings[:COPIES], padded, log_probs)
+
+
+@pytest.mark.parametrize("family", ["plackett-luce", "mallows"])
+def test_a_sweep_moves_each_item_once(family):
+    """One sweep from a known ordering, by enumeration of the moves of one item after another."""
+    orders = PartialOrders.from_buckets([[[1, 3], [0, 2, 4]], OTHERS], 5, counts=[COPIES, 1])
+    known, items = extensions(orders, 0), np.asarray(orders.listed[0]).tolist()
+    probability = np.array(
+        [
+            mallows_twin(x, CENTER, THETA)
+            if family == "mallows"
+            else np.exp(log_prob_twin(x, WEIGHTS))
+            for x in known
+        ]
+    )
+    law = np.array([float(x == items) for x in known])
+    for item in items:
+        rest = [[k for k in x if k != item] for x in known]
+        moves = np.array([[one == two for two in rest] for one in rest]) * probability
+        law = law @ (moves / moves.sum(1, keepdims=True))
+    many = orders.expand()
+    found = draw_orderings(jax.random.key(1), many, many.listed, lists_of(family, many))
+    possible = law > 0
+    assert_frequencies(found[:COPIES], np.array(known)[possible], np.log(law[possible]))
 
 
 # -- the posterior of labels and parameters ------------------------------------------------------
@@ -215,6 +241,39 @@ def test_plackett_luce_posterior_by_quadrature(name):
     }
     found = discrepancies(indicators, {"partition": weights, "weights": weights @ np.array(means)})
     assert max(found.values()) < 5.0, found
+
+
+def test_tails_of_top_lists_by_quadrature():
+    """Top-5 lists with the order of the rest drawn: θ as if the lists had ended there."""
+    num_items, length, prior = 7, 5, dist.Gamma(2.0, 4.0)
+    center, theta = np.arange(num_items), np.full(num_items - 1, 0.4)
+    model = GeneralizedMallows(center, jnp.asarray(theta[:length]))
+    lists = np.asarray(model.sample(jax.random.key(5), (8,)))
+    places = np.argsort(list(itertools.permutations(range(num_items))), axis=1)
+    at = places[:, lists]  # by center, list and stage
+    later = np.arange(length)[:, None] < np.arange(length)
+    earlier = (at[..., :, None] > at[..., None, :]) & later.T
+    sums = (at - earlier.sum(-1)).sum((1, 2))  # of the codes, by center
+    points = np.linspace(0.0, 4.0, 4001)[1:]
+    limits = num_items - np.arange(length)
+    log_psi = sum(np.log(np.exp(-np.outer(points, np.arange(k))).sum(1)) for k in limits)
+    values, numbers = np.unique(sums, return_counts=True)
+    likely = np.logaddexp.reduce(np.log(numbers) - np.outer(points, values), axis=1)
+    log_prob = likely - len(lists) * log_psi + np.asarray(prior.log_prob(points))
+    below = np.cumsum(np.exp(log_prob - log_prob.max()))
+    below /= below[-1]
+    quantiles = points[np.searchsorted(below, [0.1, 0.25, 0.5, 0.75, 0.9])]
+    orders = PartialOrders.from_buckets(lists.tolist(), num_items).of_all_items()
+    assert int(orders.has_ties.sum()) == len(lists)
+    kernel = SliceGibbs(num_components=1, tied=True, concentration_prior=prior)
+    mcmc = sampled(
+        kernel, orders, key=jax.random.key(6), num_samples=600, num_chains=64, num_warmup=30
+    )
+    theta = mcmc.get_samples(group_by_chain=True)["shared_concentration"]
+    found = discrepancies(
+        {"theta": theta <= quantiles}, {"theta": np.interp(quantiles, points, below)}
+    )
+    assert found["theta"] < 5.0, found
 
 
 # -- a pool of items, of which two are seen ------------------------------------------------------
