@@ -207,9 +207,10 @@ def test_sizes_that_do_not_occur():
         return d.log_prob(order)
 
     for order in ([0, 0, 0, 1], [1, 0, 2, 3], [0, 0, 1, -1]):
-        expected = twin(order, LOG_WEIGHTS, log_ties)
+        with np.errstate(divide="ignore"):
+            expected = twin(order, LOG_WEIGHTS, log_ties)
         assert total(LOG_WEIGHTS, jnp.array(order)) == pytest.approx(expected, rel=1e-5)
         assert np.isfinite(jax.grad(total)(LOG_WEIGHTS, jnp.array(order))).all()
-    orders = draw(rd.PlackettLuceTies(LOG_WEIGHTS, log_ties), random.key(0), 200)
+    orders = draw(rd.PlackettLuceTies(LOG_WEIGHTS, log_ties), random.key(0), (200,))
     sizes = [np.bincount(row) for row in np.asarray(orders)]
     assert {int(x) for row in sizes for x in row} == {1, 3}
