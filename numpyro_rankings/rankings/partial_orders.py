@@ -306,7 +306,8 @@ class PartialOrders(Rows):
     def levels(self) -> Array:
         """The bucket of each listed item in its row, 0 = best, -1 = padding, int32 (rows, T).
 
-        Only rows that :attr:`are_buckets` have them.
+        Only rows that :attr:`are_buckets` have them. They are in the order of ``listed``:
+        :class:`~numpyro_rankings.distributions.PlackettLuceTies` has levels in that of the items.
         """
         number = self.num_above
         steps = (number[:, 1:] != number[:, :-1]).astype(jnp.int32)

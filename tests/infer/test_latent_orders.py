@@ -69,7 +69,7 @@ ORDERS = {
     "tie at the top": [[0, 1], 2, 3, 4],
     "two buckets": [[1, 3], [0, 2, 4]],
     "all tied": [[0, 1, 2, 3, 4]],
-    "top with a tie": [3, [0, 1]],
+    "top with a tie": [3, [0, 4]],
     "strict top": [4, 2],
 }
 
