@@ -149,7 +149,7 @@ class MallowsLists(NamedTuple):
 
 
 def find_orders(args: tuple, kwargs: dict) -> PartialOrders | None:
-    """Return the partial orders among the arguments, or None; those without ties are rankings."""
+    """Return the partial orders among the arguments, or None."""
     for value in (*args, *kwargs.values()):
         if isinstance(value, PartialOrders):
             return value
@@ -171,7 +171,7 @@ def with_orderings(
 def draw_orderings(key: Array, orders: PartialOrders, orderings: Array, likelihood: Lists) -> Array:
     """Move each listed item of each row once, given the places of the others.
 
-    :param orders: with one judge in each row that has ties.
+    :param orders: with one judge in each row.
     :param orderings: current orderings of the listed items, (rows, T).
     :return: new orderings, (rows, T).
     """

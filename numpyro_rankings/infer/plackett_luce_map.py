@@ -190,7 +190,8 @@ def plackett_luce_map(
 
     :param rankings: top-t rankings of all items, or of choice sets, or partial orders. Each row of
         these must be an order of buckets: listed items whose order is not known count as tied. If
-        a judge compared pairs that are no such order, give each pair a row of its own.
+        a judge compared pairs that are no such order, give each pair a row of its own. Ties of
+        more than some 30 items lose digits: leave out a last bucket that only holds the rest.
     :param shape: a >= 1 of the prior Gamma(a, b) of each weight. With 1 the result is the maximum
         of the likelihood. With 2 it is as if each item had been chosen once more, from all
         items.

@@ -306,7 +306,7 @@ class PartialOrders(Rows):
     def levels(self) -> Array:
         """The bucket of each listed item in its row, 0 = best, -1 = padding, int32 (rows, T).
 
-        Only rows that :attr:`are_buckets` have them. They are in the order of **listed**;
+        Only rows that :attr:`are_buckets` have them. They are in the order of ``listed``;
         :meth:`levels_of_items` has a column for each item.
         """
         number = self.num_above
