@@ -230,8 +230,9 @@ def what_is_odd(survey: Survey) -> Iterator[str]:
             yield "the second half of the judges repeats the lists of the first half, in its order"
     one = counts[lengths == 1].sum()
     if one:
+        verb = "ranks" if one == 1 else "rank"
         yield (
-            f"{plural(int(one), 'judge')} of {total:,} rank one item only, from which little can "
+            f"{plural(int(one), 'judge')} of {total:,} {verb} one item only, from which little can "
             f"be learned about groups{_who(survey, lengths == 1)}"
         )
     if layout is not None and layout.has_item_columns:

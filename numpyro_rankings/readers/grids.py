@@ -666,7 +666,7 @@ def _of_width(
 
 
 def _checked(grid: Grid, names: Sequence[str]) -> Grid:
-    """Take blanks off the texts, and blank rows and columns at the end off the table."""
+    """Take blanks off the texts, and blank rows, and blank columns at the ends, off the table."""
     if not grid.cells:
         raise RankingsError(f"{grid.name}: the table is empty")
     blank = _BLANK - set(names)
@@ -675,9 +675,10 @@ def _checked(grid: Grid, names: Sequence[str]) -> Grid:
         return "" if text.strip() in blank else text.strip()
 
     cells = [column.with_texts(without_blanks) for column in grid.cells]
-    # a spreadsheet may save empty columns at the end
-    while len(cells) > 1 and not cells[-1].name and cells[-1].is_blank().all():
-        cells.pop()
+    # a spreadsheet may save empty columns at either end
+    for end in (-1, 0):
+        while len(cells) > 1 and not cells[end].name and cells[end].is_blank().all():
+            cells.pop(end)
     is_blank = np.logical_and.reduce([column.is_blank() for column in cells])
     if is_blank.all():
         raise RankingsError(

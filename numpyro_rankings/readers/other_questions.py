@@ -29,8 +29,17 @@ _BELOW = set("loser losing lost losses defeated rejected worse other unchosen bo
 _OUTCOMES = _ABOVE | set("preference choice outcome result response label pick vote win".split())
 _KINDS = "item|team|player|model|option|answer|response|candidate|stimulus"
 _KIND = re.compile(rf"(?:{_KINDS})?(.+?)(?:{_KINDS}|name|id|code)*")  # around a word
-_SIDES = {"", *"012abhd", "left", "right", "home", "away", "tie", "draw", "both"}
-_OF_PAIRS = (("a", "b"), ("1", "2"), ("left", "right"), ("i", "j"), ("x", "y"), ("home", "away"))
+_SIDES = {"", *"012abhdwl", "left", "right", "home", "away", "white", "black", "tie", "draw"}
+_SIDES |= {"both", "win", "loss", "10", "01", "05", "1212", "0505"}  # 1-0, 0-1, 0.5, 1/2-1/2, …
+_OF_PAIRS = (
+    ("a", "b"),
+    ("1", "2"),
+    ("left", "right"),
+    ("i", "j"),
+    ("x", "y"),
+    ("home", "away"),
+    ("white", "black"),
+)
 _OF_RANKS = re.compile(r"(?:choice|rank|place|pref|preference|position|pos)$")
 
 

@@ -234,6 +234,9 @@ def test_odd_judges_are_named(capsys, tmp_path):
     read = ["some.csv", "--layout", "ranks"]
     assert f"{odd}: a, d" in described(capsys, *read, "--judge", "id")
     assert odd in described(capsys, *read, "--about", "id")
+    (tmp_path / "one.csv").write_text("id,x,y,z\n" + "\n".join(rows[:3]) + "\n")
+    odd = "1 judge of 3 ranks one item only, from which little can be learned about groups: a"
+    assert odd in described(capsys, "one.csv", *read[1:], "--judge", "id")
 
 
 def test_duplicates(capsys, tmp_path):

@@ -71,6 +71,15 @@ def test_columns_of_two_items_and_the_outcome(tmp_path, names, suffix):
             read_survey(path, layout)
 
 
+@pytest.mark.parametrize("names", [("White", "Black"), ("player1", "player2"), ("home", "away")])
+@pytest.mark.parametrize("results", [("1-0", "0-1", "1/2-1/2"), ("1", "0", "0.5"), ("W", "L", "D")])
+def test_results_of_games(names, results):
+    frame = pd.DataFrame({names[0]: list("abc"), names[1]: list("bca"), "Result": results})
+    for layout in (None, "orders"):
+        with refusal("paired comparisons", "in place of 'Result'"):
+            read_survey(frame, layout)
+
+
 def test_a_pattern_that_leaves_the_pairs_out():
     frame = pd.DataFrame({"Q1_1": ["a", "b"], "Q1_2": ["b", "a"], "winner": ["x", "y"]})
     frame["loser"] = ["y", "x"]

@@ -123,6 +123,20 @@ def test_forms_that_are_asked_about(tmp_path, text, layout):
         read(tmp_path, text, layout)
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
+@pytest.mark.parametrize("form", [",{}", ",,{},,", "{},"])
+def test_empty_columns_at_either_end(tmp_path, form, suffix):
+    text = "".join(form.format(x) + "\n" for x in ("who,a,b,c", "x,1,2,3", "y,2,3,1"))
+    path = tmp_path / "table.xlsx"
+    if suffix == ".xlsx":
+        rows = [line.split(",") for line in text.splitlines()]
+        pd.DataFrame(rows).replace("", None).to_excel(path, index=False, header=False)
+    else:
+        path = write(tmp_path, text, "table.csv")
+    survey = read_survey(path, "ranks", judge="who")
+    assert (survey.judges, orders_of(survey)) == (["x", "y"], ["abc", "cab"])
+
+
 RACES = "id,ward,{},{},{}\nb1,,1,2,3\nb2,,2,1,\nb3,,,,\n"
 
 
