@@ -234,7 +234,7 @@ def read_counts(grid: Grid, name: str | None, rows: np.ndarray) -> np.ndarray:
     if (numbers < 1).any():
         row = rows[int(np.argmax(numbers < 1))]
         text = column.text(row)
-        if "weights" in (hint := weight_hint(text)):
+        if "survey weights" in (hint := weight_hint(text)):
             hint += (
                 f": leave out {option('count')}, or name the column in {option('about')} instead"
             )
