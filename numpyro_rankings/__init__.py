@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from numpyro_rankings.posterior.predictive_checks import posterior_predictive_checks
     from numpyro_rankings.posterior.relabeling import relabel_samples
     from numpyro_rankings.posterior.stacking import stack_chains
-    from numpyro_rankings.rankings import PartialOrders, Rankings, RankingsError
+    from numpyro_rankings.rankings import Comparisons, PartialOrders, Rankings, RankingsError
     from numpyro_rankings.readers import Survey, read_rankings, read_survey
     from numpyro_rankings.report.comparison import compare
     from numpyro_rankings.report.group_path import group_path, lasting_number
@@ -53,6 +53,7 @@ find_old_modules()
 
 # Names are imported when first used, so that the command line answers --help quickly.
 _HOMES = {
+    "Comparisons": "rankings",
     "Draws": "posterior",
     "PartialOrders": "rankings",
     "Rankings": "rankings",
@@ -96,6 +97,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Comparisons",
     "Draws",
     "PartialOrders",
     "Rankings",

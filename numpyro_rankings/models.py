@@ -31,6 +31,7 @@ from numpyro_rankings.distributions import (
 from numpyro_rankings.links.decays import Decay
 from numpyro_rankings.links.distances import as_neighbors
 from numpyro_rankings.ops.links import representatives
+from numpyro_rankings.ops.mistakes import LARGEST, MistakePrior
 from numpyro_rankings.ops.random_measures import (
     ClusterShares,
     RootMeasure,
@@ -38,7 +39,7 @@ from numpyro_rankings.ops.random_measures import (
     log_pitt_walker,
 )
 from numpyro_rankings.ops.sums import count_by_label
-from numpyro_rankings.rankings import PartialOrders, Rankings, num_stages
+from numpyro_rankings.rankings import Orders, PartialOrders, Rankings, num_stages
 
 
 def mallows_mixture(
@@ -318,24 +319,34 @@ class _LatentRankings(Messenger):
             self.value = msg["value"]
 
 
-def of_partial_orders(
+def of_latent_orders(
     model: Callable[..., Any],
-    prepare: Callable[[PartialOrders], PartialOrders],
-    data: Rankings | PartialOrders,
+    prepare: Callable[[Any], Any],
+    mistake_prior: MistakePrior,
+    data: Rankings | Orders,
 ) -> Any:
-    """A model of rankings that also takes partial orders, whose site ``rankings`` is then latent.
+    """A model of rankings that also takes partial orders and comparisons.
 
-    The density is 0 where it does not agree with the partial orders.
+    The site ``rankings`` is then latent. The density is 0 where it does not agree with partial
+    orders. Comparisons have the further site ``mistake_probability``.
 
     :param model: of rankings.
-    :param prepare: returns the partial orders as the model takes them.
+    :param prepare: returns the partial orders, or the comparisons, as the model takes them.
+    :param mistake_prior: of ``mistake_probability``.
     """
-    if not isinstance(data, PartialOrders):
+    if isinstance(data, Rankings):
         return model(data)
     orders = prepare(data).expand()
     with (latent := _LatentRankings()):
         result = model(orders.with_orderings(orders.listed))
-    _factor("orders", jnp.where(orders.agree(latent.value), 0.0, -jnp.inf).sum())
+    if isinstance(orders, PartialOrders):
+        _factor("orders", jnp.where(orders.agree(latent.value), 0.0, -jnp.inf).sum())
+        return result
+    support = dist.constraints.interval(0.0, LARGEST)
+    mistake = numpyro.sample("mistake_probability", dist.ImproperUniform(support, (), ()))
+    mistakes = orders.count_mistakes(latent.value).sum(dtype=jnp.int32)
+    others = orders.wins.sum(dtype=jnp.int32) - mistakes
+    _factor("comparisons", mistake_prior.log_joint(mistake, mistakes, others)[0])
     return result
 
 

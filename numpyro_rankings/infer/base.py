@@ -30,7 +30,7 @@ from numpyro_rankings.infer.not_finite import (
     sweep_unless_stopped,
 )
 from numpyro_rankings.infer.priors import log_prior
-from numpyro_rankings.rankings import PartialOrders, Rankings, check_rankings
+from numpyro_rankings.rankings import Orders, Rankings, check_rankings
 
 mend_numpyro()
 
@@ -306,6 +306,6 @@ def find_rankings(args: tuple, kwargs: dict) -> Rankings:
     for value in (*args, *kwargs.values()):
         if isinstance(value, Rankings):
             return value
-        if isinstance(value, PartialOrders):
+        if isinstance(value, Orders):
             check_rankings(value)
     raise TypeError("the kernel needs a Rankings among the arguments of mcmc.run(key, …)")

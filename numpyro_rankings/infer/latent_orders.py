@@ -9,7 +9,16 @@ an item has :math:`p(\text{list with it at } p)` as its conditional, over the pl
 what was said. All places together cost as much as one: the stages before and after p are those of
 the list without the item, and differ between places by what the item adds to each.
 
+Where comparisons may be mistakes [1], each is made with probability 1 - e as in the ordering, and
+with probability e against it. The item may then be anywhere, with the conditional
+:math:`p(\text{list with it at } p)\, e^m (1-e)^{k-m}`, where m of the k comparisons are against it.
+
 Arrays have their rows last, (T, rows), so that compilers vectorize over judges.
+
+**References**
+
+1. *A Bayesian Mallows approach to nontransitive pair comparison data: How human are sounds?*,
+   M. Crispino, E. Arjas, V. Vitelli, N. Barrett, A. Frigessi (Annals of Applied Statistics, 2019).
 """
 
 from typing import Any, NamedTuple, Protocol
@@ -19,7 +28,7 @@ import jax.numpy as jnp
 from jax import Array, random
 
 from numpyro_rankings.ops.codes import codes_from_places
-from numpyro_rankings.rankings import PartialOrders
+from numpyro_rankings.rankings import Comparisons, Orders, PartialOrders
 
 _UNROLLED = 16  # up to this many, sums over stages are added one by one, which XLA fuses
 
@@ -148,31 +157,39 @@ class MallowsLists(NamedTuple):
         return _put_back(values, place, value), _put_back(more, place, own)
 
 
-def find_orders(args: tuple, kwargs: dict) -> PartialOrders | None:
-    """Return the partial orders among the arguments, or None."""
+def find_orders(args: tuple, kwargs: dict) -> Orders | None:
+    """Return the partial orders, or the comparisons, among the arguments, or None."""
     for value in (*args, *kwargs.values()):
-        if isinstance(value, PartialOrders):
+        if isinstance(value, Orders):
             return value
     return None
 
 
 def with_orderings(
-    args: tuple, kwargs: dict, orders: PartialOrders, orderings: Array | None = None
+    args: tuple, kwargs: dict, orders: Orders, orderings: Array | None = None
 ) -> tuple[tuple, dict]:
-    """Return the arguments with rankings in place of the partial orders."""
+    """Return the arguments with rankings in place of the partial orders, or of the comparisons."""
     rankings = orders.with_orderings(orders.listed if orderings is None else orderings)
 
     def replaced(value: Any) -> Any:
-        return rankings if isinstance(value, PartialOrders) else value
+        return rankings if isinstance(value, Orders) else value
 
     return tuple(map(replaced, args)), {name: replaced(x) for name, x in kwargs.items()}
 
 
-def draw_orderings(key: Array, orders: PartialOrders, orderings: Array, likelihood: Lists) -> Array:
+def draw_orderings(
+    key: Array,
+    orders: PartialOrders,
+    orderings: Array,
+    likelihood: Lists,
+    margins: Array | None = None,
+) -> Array:
     """Move each listed item of each row once, given the places of the others.
 
     :param orders: with one judge in each row.
     :param orderings: current orderings of the listed items, (rows, T).
+    :param margins: by how much it raises the log probability that the first of two listed items is
+        above the second, instead of below it, (rows, T, T); None if there is nothing but bounds.
     :return: new orderings, (rows, T).
     """
     listed, above = orders.listed.T, jnp.transpose(orders.above, (1, 2, 0))
@@ -186,19 +203,24 @@ def draw_orderings(key: Array, orders: PartialOrders, orderings: Array, likeliho
     values = _by_place(likelihood.values, place)
 
     def move(carry: tuple, item: tuple) -> tuple[tuple, None]:
-        place, values, kept = carry
-        index, value, is_above, is_below, uniform = item
+        place, values, kept, order = carry
+        index, value, is_above, is_below, uniform, margin = item
         own = place[index]
         others = likelihood.without(kept, values, own, value)
         among = place - (place > own)
         low = jnp.max(jnp.where(is_above, among + 1, 0), axis=0)
         high = jnp.min(jnp.where(is_below, among, orders.lengths - 1), axis=0)
         weights = likelihood.log_places(others, value)
+        if margin is not None:  # each item that is passed on the way down takes its margin away
+            order = _without(order, own)
+            passed = jnp.take_along_axis(margin, order, axis=0, mode="clip")
+            weights -= _sums_before(passed)
         new = _draw_place(uniform, weights, low, high)
         new = jnp.where(index < orders.lengths, new, own)
         values, kept = likelihood.put_back(others, new, value)
         place = (among + (among >= new)).at[index].set(new)
-        return (place, values, kept), None
+        order = None if margin is None else _put_back(order, new, index)
+        return (place, values, kept, order), None
 
     uniforms = random.uniform(key, (num_places, num_rows))
     items = (
@@ -207,10 +229,28 @@ def draw_orderings(key: Array, orders: PartialOrders, orderings: Array, likeliho
         jnp.swapaxes(above, 0, 1),
         above,
         uniforms,
+        None if margins is None else jnp.transpose(margins, (1, 2, 0)),
     )
-    carry = place, values, likelihood.start(values)
-    (place, _, _), _ = jax.lax.scan(move, carry, items)
+    indices = jnp.broadcast_to(_places(listed), listed.shape)
+    order = None if margins is None else _by_place(indices, place)
+    carry = place, values, likelihood.start(values), order
+    (place, *_), _ = jax.lax.scan(move, carry, items)
     return _by_place(listed, place).T
+
+
+def draw_orderings_of_comparisons(
+    key: Array, comparisons: Comparisons, orderings: Array, likelihood: Lists, mistake: Array
+) -> Array:
+    """Move each item as :func:`draw_orderings`, where comparisons may be mistakes.
+
+    :param mistake: the probability of a mistake.
+    """
+    # of k comparisons that prefer one item, and m the other, k more agree if the one is above, and
+    # m fewer
+    wins = comparisons.wins
+    log_odds = jnp.log1p(-mistake) - jnp.log(mistake)
+    margins = log_odds * (wins - jnp.swapaxes(wins, 1, 2))
+    return draw_orderings(key, comparisons.orders, orderings, likelihood, margins)
 
 
 def _draw_place(uniform: Array, log_weights: Array, low: Array, high: Array) -> Array:

@@ -5,31 +5,52 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import numpyro.distributions as dist
 from jax import Array, random
 
 from numpyro_rankings.infer.base import GibbsKernel, GibbsState, find_rankings
-from numpyro_rankings.infer.checks import check_only_rankings
+from numpyro_rankings.infer.checks import (
+    check_only_rankings,
+    check_positive_array,
+    leave_to_model,
+)
 from numpyro_rankings.infer.latent_orders import (
     LatentOrderState,
     Lists,
     draw_orderings,
+    draw_orderings_of_comparisons,
     find_orders,
     with_orderings,
 )
 from numpyro_rankings.infer.priors import draw_start
-from numpyro_rankings.models import of_partial_orders
-from numpyro_rankings.rankings import PartialOrders, Rankings
+from numpyro_rankings.models import of_latent_orders
+from numpyro_rankings.ops.mistakes import LARGEST, MistakePrior
+from numpyro_rankings.ops.pairs import add_pairs
+from numpyro_rankings.rankings import Comparisons, Orders, Rankings
+
+MISTAKE = "mistake_probability"
+_START = 0.1  # of that probability
 
 
 class RankingKernel(GibbsKernel):
     """Base of the kernels whose data are rankings and nothing else."""
 
     _alpha: float | dist.Distribution
+    _mistake_prior = MistakePrior()
 
-    def __init__(self, model: Callable) -> None:
+    def __init__(
+        self, model: Callable, mistake_prior: tuple[float, float] = _mistake_prior
+    ) -> None:
+        prior = check_mistake_prior(mistake_prior)
+        leave_to_model(self._is_block, mistake_prior=prior != self._mistake_prior)
+        if prior != self._mistake_prior:
+            # the default is no setting, so that runs which began before there was one can go on
+            self._mistake_prior = prior
         if self.takes_partial_orders:
-            model = partial(of_partial_orders, model, self._prepare_orders)
+            model = partial(of_latent_orders, model, self._prepare_orders, prior)
         super().__init__(model)
 
     @property
@@ -38,11 +59,11 @@ class RankingKernel(GibbsKernel):
         return not self._is_block and type(self)._lists is not RankingKernel._lists
 
     @staticmethod
-    def _prepare_orders(orders: PartialOrders) -> PartialOrders:
-        """Return partial orders as the model takes them, or raise ValueError."""
+    def _prepare_orders(orders: Any) -> Any:
+        """Return partial orders, or comparisons, as the model takes them, or raise an error."""
         return orders
 
-    def _lists(self, z: dict, args: tuple, kwargs: dict, orders: PartialOrders) -> Lists:
+    def _lists(self, z: dict, args: tuple, kwargs: dict, orders: Orders) -> Lists:
         """Return the likelihood of the orderings behind partial orders, a judge in each row.
 
         :param args: with rankings of the same judges in place of the partial orders.
@@ -53,16 +74,15 @@ class RankingKernel(GibbsKernel):
         orders = self._find_orders(args, kwargs)
         return (args, kwargs) if orders is None else with_orderings(args, kwargs, orders)
 
-    def _find_orders(self, args: tuple, kwargs: dict) -> PartialOrders | None:
-        """Return the partial orders among the arguments, a judge in each row; None if none."""
+    def _find_orders(self, args: tuple, kwargs: dict) -> Orders | None:
+        """Return the partial orders, or comparisons, among the arguments, a judge in each row."""
         orders = find_orders(args, kwargs)
         if orders is None:
             return None
         if not self.takes_partial_orders:
             name = "a kernel with model=" if self._is_block else type(self).__name__
             raise TypeError(
-                f"{name} takes Rankings, and no PartialOrders; SliceGibbs, BetaGibbs and the "
-                "Gibbs samplers of Plackett–Luce models without model= take both"
+                f"{name} takes Rankings, and no {type(orders).__name__}; {orders.taken_by}"
             )
         return self._prepare_orders(orders).expand()
 
@@ -73,10 +93,10 @@ class RankingKernel(GibbsKernel):
         given = with_orderings(args, kwargs, orders)
         key_orders, rng_key = random.split(rng_key)
         state = self._init(rng_key, init_params, *given)
-        orderings = draw_orderings(
-            key_orders, orders, orders.listed, self._lists(state.z, *given, orders)
-        )
-        return LatentOrderState(**state._asdict(), orderings=orderings)
+        start = jnp.asarray((init_params or {}).get(MISTAKE, _START), float)
+        lists = self._lists(state.z, *given, orders)
+        orderings, mistake = self._draw_orderings(key_orders, orders, orders.listed, lists, start)
+        return self._with_orderings(state, orders, orderings, mistake)
 
     def _advance(self, state: Any, args: tuple, kwargs: dict) -> Any:
         orders = self._find_orders(args, kwargs)
@@ -85,11 +105,50 @@ class RankingKernel(GibbsKernel):
         rng_key, key_orders = random.split(state.rng_key)
         given = with_orderings(args, kwargs, orders, state.orderings)
         lists = self._lists(state.z, *given, orders)
-        orderings = draw_orderings(key_orders, orders, state.orderings, lists)
+        orderings, mistake = self._draw_orderings(
+            key_orders, orders, state.orderings, lists, state.z.get(MISTAKE)
+        )
         given = with_orderings(args, kwargs, orders, orderings)
         fields = {name: getattr(state, name) for name in GibbsState._fields}
         state = self._sweep(GibbsState(**fields | {"rng_key": rng_key}), *given)
+        return self._with_orderings(state, orders, orderings, mistake)
+
+    def _draw_orderings(
+        self, key: Array, orders: Orders, orderings: Array, lists: Lists, mistake: Array | None
+    ) -> tuple[Array, Array | None]:
+        """Draw the orderings, and of comparisons the probability of a mistake given them."""
+        if not isinstance(orders, Comparisons):
+            return draw_orderings(key, orders, orderings, lists), None
+        assert mistake is not None
+        orderings = draw_orderings_of_comparisons(key, orders, orderings, lists, mistake)
+        numbers = _numbers_of(orders, orderings)
+        return orderings, self._mistake_prior.draw(random.fold_in(key, 1), mistake, *numbers)
+
+    def _with_orderings(
+        self, state: Any, orders: Orders, orderings: Array, mistake: Array | None
+    ) -> LatentOrderState:
+        """Return a state of rankings with the orderings, and the log joint of comparisons."""
+        if isinstance(orders, Comparisons):
+            assert mistake is not None
+            own = self._mistake_prior.log_joint(mistake, *_numbers_of(orders, orderings))
+            z = state.z
+            log_joint, rest = add_pairs((z["log_joint"], z["log_joint_rest"]), own)
+            z = z | {MISTAKE: mistake, "log_joint": log_joint, "log_joint_rest": rest}
+            state = state._replace(z=z, potential_energy=-log_joint)
         return LatentOrderState(**state._asdict(), orderings=orderings)
+
+    def _check_start(
+        self, start: dict | None, chains: tuple[int, ...], args: tuple, kwargs: dict
+    ) -> None:
+        value = (start or {}).get(MISTAKE)
+        if value is None or isinstance(value, jax.core.Tracer):
+            return
+        array = np.asarray(value)
+        if array.shape != chains or not np.all((array > 0) & (array < LARGEST)):
+            raise ValueError(
+                f"init_params[{MISTAKE!r}] must be one number between 0 and {LARGEST:g} for each "
+                f"chain, got {value!r}"
+            )
 
     @property
     def can_split_rankings(self) -> bool:
@@ -117,6 +176,23 @@ class RankingKernel(GibbsKernel):
         if isinstance(self._alpha, dist.Distribution):
             return {"alpha": draw_start(key, self._alpha)}
         return {}
+
+
+def _numbers_of(comparisons: Comparisons, orderings: Array) -> tuple[Array, Array]:
+    """Return how many comparisons contradict the orderings, and how many agree with them."""
+    mistakes = comparisons.count_mistakes(orderings).sum(dtype=jnp.int32)
+    return mistakes, comparisons.wins.sum(dtype=jnp.int32) - mistakes
+
+
+def check_mistake_prior(prior: Any) -> MistakePrior:
+    """Return the prior of the probability of a mistake, or raise ValueError."""
+    check_positive_array("mistake_prior", prior, "two positive numbers, a and b of Beta(a, b)")
+    if np.shape(prior) != (2,):
+        raise ValueError(f"mistake_prior must be two numbers, a and b of Beta(a, b), got {prior!r}")
+    checked = MistakePrior(*map(float, prior))
+    if not np.isfinite(checked.log_mass):
+        raise ValueError(f"mistake_prior {tuple(checked)} leaves no mass below {LARGEST:g}")
+    return checked
 
 
 class MixtureKernel(RankingKernel):

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from numpyro_rankings.ops.checks import refuse_masked
-from numpyro_rankings.rankings import PartialOrders, Rankings
+from numpyro_rankings.rankings import Orders, Rankings
 from numpyro_rankings.words import COMPARED
 
 CERTAIN_FROM = 0.95  # share of the draws
@@ -215,12 +215,12 @@ def majorities(above: np.ndarray) -> float:
 
 
 def times_above(
-    rankings: Rankings | PartialOrders, amounts: np.ndarray, consensus: np.ndarray
+    rankings: Rankings | Orders, amounts: np.ndarray, consensus: np.ndarray
 ) -> np.ndarray:
     """Return how many of some rankings put an item above another, (m, m), for the first 1000."""
     # An item that is listed is above one that is not, unless that was not offered.
     items = consensus[:_MOST_ITEMS]
-    if isinstance(rankings, PartialOrders):
+    if not isinstance(rankings, Rankings):
         return _times_said(rankings, amounts, items)
     (rows,) = np.nonzero(amounts > 0)
     number, amounts = len(items), amounts[rows]
@@ -243,14 +243,17 @@ def times_above(
     return above
 
 
-def _times_said(orders: PartialOrders, amounts: np.ndarray, items: np.ndarray) -> np.ndarray:
-    """Return how many judges said, or implied, that an item is above another, (m, m)."""
+def _times_said(orders: Orders, amounts: np.ndarray, items: np.ndarray) -> np.ndarray:
+    """Return how many judges said, or implied, that an item is above another, (m, m).
+
+    Of a pair that a judge compared several times, what the judge said more often counts.
+    """
     (rows,) = np.nonzero(amounts > 0)
     number, amounts = len(items), amounts[rows]
     place_of = np.full(orders.num_items + 1, number)  # the last one is of padding, -1
     place_of[items] = np.arange(number)
     listed = place_of[np.asarray(orders.listed)[rows]]
-    row, one, two = np.nonzero(np.asarray(orders.above)[rows])
+    row, one, two = np.nonzero(np.asarray(orders.prefers)[rows])
     cells = listed[row, one] * (number + 1) + listed[row, two]
     above = np.bincount(cells, amounts[row], (number + 1) ** 2).reshape(number + 1, -1)
     row, place = np.nonzero(listed < number)

@@ -15,7 +15,7 @@ from numpyro_rankings.infer.ddcrp.base import LinkGibbs
 from numpyro_rankings.infer.latent_orders import find_orders
 from numpyro_rankings.infer.partition.base import PartitionKernel
 from numpyro_rankings.posterior.diagnostics import NUM_COMPONENTS, as_dataset
-from numpyro_rankings.rankings import PartialOrders, Rankings, check_rankings
+from numpyro_rankings.rankings import Orders, PartialOrders, Rankings, check_rankings
 
 Partition = Literal["population", "components", "process", "links", "unknown"]
 NumComponents = int | Literal["auto"] | None
@@ -69,8 +69,8 @@ class Draws:
     - **judge_sites** - the observed sites of the model that depend on the label of each judge.
     - **component_family** - of a kernel of partitions, if known.
     - **lacks_empty** - whether the parameters of empty clusters are lost, as in ArviZ data.
-    - **orders** - the partial orders that were fitted, of which **rankings** then are some
-      orderings that agree with them; None if rankings were fitted.
+    - **orders** - the partial orders, or comparisons, that were fitted, of which **rankings** then
+      are some orderings, that agree with partial orders; None if rankings were fitted.
     - **ladder** - of :class:`~numpyro_rankings.infer.TemperedMixture`: the fields of its state that
       :func:`~numpyro_rankings.log_evidence` needs, each (chains, draws, rungs). Empty of other
       kernels, and where only the samples are given.
@@ -97,7 +97,7 @@ class Draws:
     judge_sites: tuple[str, ...] = ()
     component_family: Family | None = None
     lacks_empty: bool = False
-    orders: PartialOrders | None = None
+    orders: Orders | None = None
     ladder: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @classmethod
@@ -293,7 +293,7 @@ class Draws:
     def fitted(self) -> Rankings:
         """The rankings that were fitted.
 
-        :raises TypeError: if they were not given, or if these were partial orders.
+        :raises TypeError: if they were not given, or if these were partial orders or comparisons.
         """
         if self.orders is not None:
             raise TypeError(
@@ -337,17 +337,19 @@ class Draws:
         ladder = {name: x[:, draws] for name, x in self.ladder.items()}
         return replace(self, samples=samples, ladder=ladder)
 
-    def with_rankings(self, rankings: Rankings | PartialOrders | None) -> "Draws":
-        """Return the draws with the rankings, or partial orders, that were fitted.
+    def with_rankings(self, rankings: Rankings | Orders | None) -> "Draws":
+        """Return the draws with the rankings, partial orders or comparisons that were fitted.
 
         :raises ValueError: if they are not.
         """
         if rankings is None:
             return self
-        if isinstance(rankings, PartialOrders):
+        if isinstance(rankings, Orders):
             draws = self.with_rankings(rankings.with_orderings(rankings.listed))
-            is_pool = self.family is not None and self.family.has_pool
-            return replace(draws, orders=rankings.of_listed_items() if is_pool else rankings)
+            if self.family is not None and self.family.has_pool:
+                assert isinstance(rankings, PartialOrders)  # which alone their kernels take
+                rankings = rankings.of_listed_items()
+            return replace(draws, orders=rankings)
         check_rankings(rankings)
         if self.family is not None:
             rankings = self.family.described(rankings)
@@ -498,9 +500,7 @@ def family_of_kernel(kernel: Any) -> RankingFamily | None:
     return kernel.ranking_family if has_groups else None
 
 
-def fitted_rankings(
-    kernel: GibbsKernel, args: tuple, kwargs: dict
-) -> Rankings | PartialOrders | None:
+def fitted_rankings(kernel: GibbsKernel, args: tuple, kwargs: dict) -> Rankings | Orders | None:
     """Return the rankings among the arguments of a kernel's model, None of one of partitions."""
     if is_of_partitions(kernel):
         return None

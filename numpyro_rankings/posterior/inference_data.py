@@ -29,7 +29,7 @@ from numpyro_rankings.posterior.diagnostics import NUM_COMPONENTS, as_dataset, d
 from numpyro_rankings.posterior.draws import LADDER_FIELDS, Draws, find_block, is_of_partitions
 from numpyro_rankings.posterior.likelihood import pointwise_log_likelihood, pointwise_of_block
 from numpyro_rankings.posterior.quantities import as_shown, label_free_quantities
-from numpyro_rankings.rankings import PartialOrders, Rankings
+from numpyro_rankings.rankings import Orders, Rankings
 
 # Functions import ArviZ, pandas and xarray, which take long to load and are not always needed.
 
@@ -45,7 +45,7 @@ _AUTO_LOG_LIKELIHOOD = 10_000_000  # float32 values, 40 MB
 
 def to_inference_data(
     mcmc: MCMC,
-    rankings: Rankings | PartialOrders | None = None,
+    rankings: Rankings | Orders | None = None,
     log_likelihood: bool | Literal["auto"] = "auto",
     include_assignments: bool = True,
     points: Sequence[Any] | None = None,
@@ -109,8 +109,8 @@ def to_inference_data(
 
     :param mcmc: the MCMC after ``mcmc.run(key, rankings)``, of a kernel or of
         :class:`numpyro.infer.Gibbs` with one block of this package.
-    :param rankings: the rankings, or partial orders, that were fitted; of the latter there is no
-        log likelihood here. Not for the kernels of partitions, whose draws
+    :param rankings: the rankings, partial orders or comparisons that were fitted; of the latter two
+        there is no log likelihood here. Not for the kernels of partitions, whose draws
         contain everything needed.
     :param log_likelihood: whether to compute it. ``"auto"`` computes it if rankings times draws are
         at most 10^7, and otherwise warns. For ``DPPlackettLuceGibbs`` the limit is 5 · 10^5,
@@ -279,7 +279,7 @@ def _with_rungs(stats: Any) -> Any:
 
 def _check_asked(
     draws: Draws,
-    rankings: Rankings | PartialOrders | None,
+    rankings: Rankings | Orders | None,
     log_likelihood: bool | Literal["auto"],
     points: Sequence[Any] | None,
 ) -> None:

@@ -28,7 +28,7 @@ from numpyro_rankings.posterior.partitions import (
     match_clusters,
 )
 from numpyro_rankings.posterior.point_estimates import reference_partition
-from numpyro_rankings.rankings import PartialOrders, Rankings, check_rankings
+from numpyro_rankings.rankings import Orders, Rankings, check_rankings
 
 HOLDS_ABOVE = 0.5  # share of the draws
 _MEMBERS_DRAWS = 50  # draws over which the members of a cluster are counted
@@ -64,7 +64,7 @@ def holds(profile: Profile) -> bool:
 
 def cluster_profiles(
     samples: Any,
-    rankings: Rankings | PartialOrders,
+    rankings: Rankings | Orders,
     reference: Any = None,
     *,
     sites: Mapping[str, str] | None = None,
@@ -82,7 +82,7 @@ def cluster_profiles(
     :param samples: a :class:`~numpyro_rankings.Run` or :class:`numpyro.infer.MCMC` that has run, or
         ``mcmc.get_samples()``, grouped by chain or not; of a kernel of this package, by itself or
         as a block.
-    :param rankings: the rankings, or partial orders, that were fitted.
+    :param rankings: the rankings, partial orders or comparisons that were fitted.
     :param reference: labels ``0..K-1``, shape ``(N,)``, or a result of
         :func:`~numpyro_rankings.reference_partition`; by default the reference partition of the
         draws, which is the partition of least expected variation of information or, for very many
@@ -103,7 +103,7 @@ def cluster_profiles(
     if drawn.kernel and family is not None:
         raise ValueError("a run knows the names of its sites and its family: leave them out")
     family = family or drawn.component_family
-    if family is not None or not isinstance(rankings, PartialOrders):
+    if family is not None or not isinstance(rankings, Orders):
         check_rankings(rankings)
     if family is not None and isinstance(rankings, Rankings):
         drawn = _with_drawn_parameters(drawn, rankings, family, key)
@@ -170,7 +170,7 @@ def _by_size(profile: Profile) -> float:
 
 
 def _population(
-    model: RankingFamily, draws: dict[str, np.ndarray], rankings: Rankings | PartialOrders
+    model: RankingFamily, draws: dict[str, np.ndarray], rankings: Rankings | Orders
 ) -> RankingProfile:
     """Describe the only population, to which all rankings belong."""
     parameters = {name: draws[name] for name in model.parameters}
@@ -205,7 +205,7 @@ class _Clusters:
         self,
         model: RankingFamily,
         draws: dict[str, np.ndarray],
-        rankings: Rankings | PartialOrders,
+        rankings: Rankings | Orders,
         reference: Any,
     ) -> None:
         self.model, self.draws, self.rankings = model, draws, rankings
@@ -252,7 +252,7 @@ def _describe(
     common: Profile,
     parameters: Arrays,
     entropies: tuple[np.ndarray, float] | None,
-    rankings: Rankings | PartialOrders,
+    rankings: Rankings | Orders,
     amounts: np.ndarray,
 ) -> RankingProfile:
     """Add to a profile what is known of clusters of rankings.
@@ -284,7 +284,7 @@ def _describe(
 
 
 def _members_by_row(
-    labels: np.ndarray, draw: np.ndarray, slot: np.ndarray, rankings: Rankings | PartialOrders
+    labels: np.ndarray, draw: np.ndarray, slot: np.ndarray, rankings: Rankings | Orders
 ) -> np.ndarray:
     """Return how many rankings of each row are in a cluster, the mean over some draws, (rows,).
 

@@ -1,5 +1,6 @@
 """The data container, what users give it, and how often items are listed."""
 
+from numpyro_rankings.rankings.comparisons import Comparisons, Orders
 from numpyro_rankings.rankings.container import (
     Rankings,
     build_rankings,
@@ -11,6 +12,8 @@ from numpyro_rankings.rankings.names import RankingsError
 from numpyro_rankings.rankings.partial_orders import PartialOrders
 
 __all__ = [
+    "Comparisons",
+    "Orders",
     "PartialOrders",
     "Rankings",
     "RankingsError",

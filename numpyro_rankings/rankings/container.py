@@ -42,6 +42,7 @@ _FORMATS = {
     "read .soc, .soi": "numpyro_rankings.readers.preflib:read_preflib",
     "write .blt": "numpyro_rankings.readers.blt:write_blt",
     "read table of pairs": "numpyro_rankings.readers.frames:read_pairs",
+    "read comparisons": "numpyro_rankings.readers.frames:read_comparisons",
     "read .toc, .toi, .cat": "numpyro_rankings.readers.tied_orders:read_preflib_buckets",
 }
 
@@ -470,10 +471,8 @@ def _in_order_of_items(choice_sets: Any, names: tuple[str, ...]) -> Any:
 def check_rankings(rankings: Any) -> None:
     """Refuse an argument that is not a :class:`Rankings`."""
     if isinstance(rankings, Rows) and not isinstance(rankings, Rankings):
-        raise TypeError(
-            "rankings must be a Rankings here, not PartialOrders: if no row has ties or gaps, give "
-            "their to_rankings()"
-        )
+        name = type(rankings).__name__
+        raise TypeError(f"rankings must be a Rankings here, not {name}: {rankings._instead}")
     if not isinstance(rankings, Rankings):
         raise TypeError(
             f"rankings must be a Rankings, got {type(rankings).__name__}; make it with "

@@ -1,7 +1,7 @@
 """Preferences of judges who tied items, compared pairs or left items out: partial orders."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -32,11 +32,11 @@ from numpyro_rankings.rankings.preferences import (
     flat_buckets,
 )
 from numpyro_rankings.rankings.ranks import as_floats, check_same_order
-from numpyro_rankings.rankings.rows import Rows
+from numpyro_rankings.rankings.rows import RowsOfJudges
 
 
 @jax.tree_util.register_pytree_node_class
-class PartialOrders(Rows):
+class PartialOrders(RowsOfJudges):
     """Preferences of judges who need not order all items; immutable, and a JAX pytree.
 
     They are made by :meth:`from_buckets`, :meth:`from_ranks`, :meth:`from_pairs`,
@@ -68,36 +68,25 @@ class PartialOrders(Rows):
        [[0, 0, 1], [0, 0, 1], [0, 0, 0]]
     """
 
-    __slots__ = ("above", "choice_sets", "ids", "lengths", "listed", "unlisted")
+    __slots__ = ("above", "choice_sets", "lengths", "listed", "unlisted")
     _leaves = ("listed", "above", "lengths", "counts", "choice_sets")
     _static = ("unlisted", "num_items", "items", "num_rankings")
+    taken_by: ClassVar[str] = (
+        "SliceGibbs, BetaGibbs and the Gibbs samplers of Plackett–Luce models without model= take "
+        "both"
+    )
+    _instead = "if no row has ties or gaps, give their to_rankings()"
 
     listed: Array
     above: Array
     lengths: Array
     choice_sets: Array | None
     unlisted: str
-    ids: tuple[str, ...] | None
 
     def __init__(self, *_: Any, **__: Any) -> None:
         raise TypeError(
             "use PartialOrders.from_buckets, from_ranks, from_pairs, from_preflib or from_rankings"
         )
-
-    @classmethod
-    def _make(cls, leaves: Sequence[Any], static: tuple) -> "PartialOrders":
-        self = super()._make(leaves, static)
-        object.__setattr__(self, "ids", None)
-        return self
-
-    def with_ids(self, ids: Sequence[str] | None) -> "PartialOrders":
-        """Return the same with names of the judges of the rows."""
-        made = self._make(*self.tree_flatten())
-        object.__setattr__(made, "ids", None if ids is None else tuple(ids))
-        return made
-
-    def __reduce__(self) -> tuple:
-        return _with_ids, (*super().__reduce__(), self.ids)
 
     # -- constructors --------------------------------------------------------------------------
 
@@ -224,7 +213,7 @@ class PartialOrders(Rows):
             ``tie``, ``draw`` or ``tie (bothbad)``, and ``loser`` is not read.
         :return: the partial orders, which have **ids** if ``judge`` is given.
         :raises RankingsError: naming the line or the judge; for preferences that contradict one
-            another, with the cycle.
+            another, with the cycle. :meth:`Comparisons.from_pairs` takes them as mistakes.
 
         .. doctest::
 
@@ -282,6 +271,11 @@ class PartialOrders(Rows):
         tied = int(self.has_ties.sum())
         ties = f", {tied} with ties or gaps" if tied else ""
         return f"PartialOrders({size}, {rows}{ties})"
+
+    @property
+    def prefers(self) -> Array:
+        """The same as **above**, under the name that :class:`Comparisons` have it by."""
+        return self.above
 
     @property
     def num_above(self) -> Array:
@@ -371,9 +365,7 @@ class PartialOrders(Rows):
         :param orderings: (rows, T), of which the n-th item may be left out.
         """
         is_listed, num_places = self.listed >= 0, orderings.shape[1]
-        is_there = self.listed[:, :, None] == orderings[:, None, :]
-        place = jnp.where(is_there.any(2), is_there.argmax(2), num_places)
-        place = jnp.where(is_listed, place, num_places)
+        place = places_in(orderings, self.listed)
         num_missing = jnp.sum(is_listed & (place == num_places), axis=1)
         ordered = (place[:, :, None] < place[:, None, :]) | ~self.above
         return ordered.all((1, 2)) & (num_missing <= jnp.maximum(self.lengths - num_places, 0))
@@ -435,6 +427,15 @@ class PartialOrders(Rows):
         return np.array([index.setdefault(row.tobytes(), len(index)) for row in rows])
 
 
+def places_in(orderings: Array, listed: Array) -> Array:
+    """Return the places of items, (rows, T), in orderings; after the last one of what is not there.
+
+    :param listed: the items, padded with -1.
+    """
+    is_there = (listed[:, :, None] == orderings[:, None, :]) & (listed >= 0)[:, :, None]
+    return jnp.where(is_there.any(2), is_there.argmax(2), orderings.shape[1])
+
+
 def check_buckets(orders: PartialOrders) -> None:
     """Refuse a row in which items without an order are not tied, unless the rows are traced."""
     if orders._is_traced():
@@ -484,7 +485,3 @@ def build_partial_orders(
     )
     static = (unlisted, len(names), names, int(checked_counts.sum()))
     return PartialOrders.tree_unflatten(static, leaves)
-
-
-def _with_ids(rebuild: Callable, arguments: tuple, ids: tuple[str, ...] | None) -> PartialOrders:
-    return rebuild(*arguments).with_ids(ids)

@@ -9,17 +9,18 @@ from numpyro_rankings.rankings.names import RankingsError, is_missing, row_place
 from numpyro_rankings.rankings.ranks import refuse_rank_zero
 
 TIED_RANKS = ("min", "dense", "average")
-_MOST_CELLS = 2**32  # of preferences, a byte each
+_MOST_BYTES = 2**32  # of preferences
 _MOST_SHOWN = 10  # items of a cycle
 _MOST_STARTS = 20  # of the search for a short one
 
 
-def check_size(rows: int, width: int) -> None:
+def check_size(rows: int, width: int, bytes_each: int = 1) -> None:
     """Refuse preferences that would fill the memory."""
-    if rows * width**2 > _MOST_CELLS:
+    size = bytes_each * rows * width**2
+    if size > _MOST_BYTES:
         raise RankingsError(
             f"preferences between {width:,} items in each of {rows:,} rows take "
-            f"{rows * width**2 / 1e9:,.0f} GB; merge equal rows, or divide the table"
+            f"{size / 1e9:,.0f} GB; merge equal rows, or divide the table"
         )
 
 
@@ -124,14 +125,19 @@ def _wrong_ranks(ranks: np.ndarray, ways: Iterable[str]) -> np.ndarray:
 
 
 def table_of_pairs(
-    rows: np.ndarray, pairs: np.ndarray, is_decided: np.ndarray, num_items: int
+    rows: np.ndarray,
+    pairs: np.ndarray,
+    is_decided: np.ndarray,
+    num_items: int,
+    dtype: Any = bool,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the items that each row compares, and its preferences.
 
     :param rows: (m,) the row of each pair.
     :param pairs: (m, 2) items, of which the first is preferred if the pair is decided.
     :param is_decided: (m,) booleans.
-    :return: (rows, T) items, padded with -1, and (rows, T, T) booleans.
+    :param dtype: of integers, to count the pairs that are equal.
+    :return: (rows, T) items, padded with -1, and (rows, T, T) booleans or numbers.
     """
     num_rows = int(rows.max()) + 1
     keys = rows[:, None] * num_items + pairs
@@ -139,12 +145,12 @@ def table_of_pairs(
     row, item = np.divmod(mentioned, num_items)
     place = np.arange(len(row)) - np.searchsorted(row, np.arange(num_rows))[row]
     width = int(place.max()) + 1
-    check_size(num_rows, width)
+    check_size(num_rows, width, np.dtype(dtype).itemsize)
     table = np.full((num_rows, width), -1)
     table[row, place] = item
     one, two = place[np.searchsorted(mentioned, keys[is_decided])].T
-    direct = np.zeros((num_rows, width, width), bool)
-    direct[rows[is_decided], one, two] = True
+    direct = np.zeros((num_rows, width, width), dtype)
+    np.add.at(direct, (rows[is_decided], one, two), direct.dtype.type(1))
     return table, direct
 
 
@@ -160,7 +166,8 @@ def closed(
         if len(shown) > _MOST_SHOWN:
             shown[_MOST_SHOWN - 1 : -1] = ["…"]
         raise RankingsError(
-            f"{where(row)}: the preferences contradict one another: {' > '.join(shown)}"
+            f"{where(row)}: the preferences contradict one another: {' > '.join(shown)}; "
+            "Comparisons.from_pairs takes them as mistakes"
         )
     return above
 

@@ -1,6 +1,6 @@
 """What containers of rankings share: rows with counts, immutable, and pytrees."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
 import jax
@@ -20,6 +20,7 @@ class Rows:
     __slots__ = ("counts", "items", "num_items", "num_rankings")
     _leaves: ClassVar[tuple[str, ...]]
     _static: ClassVar[tuple[str, ...]]
+    _instead: ClassVar[str] = ""  # what to do where rankings are needed
 
     counts: Array
     num_items: int
@@ -131,6 +132,33 @@ class Rows:
             for name, leaf in zip(self._leaves, leaves, strict=True)
         ]
         return self._make(taken, (*static[:-1], int(counts.sum())))
+
+
+class RowsOfJudges(Rows):
+    """Rows whose judges may have names, **ids**, which transformations of JAX do not keep."""
+
+    __slots__ = ("ids",)
+
+    ids: tuple[str, ...] | None
+
+    @classmethod
+    def _make(cls, leaves: Sequence[Any], static: tuple) -> Self:
+        self = super()._make(leaves, static)
+        object.__setattr__(self, "ids", None)
+        return self
+
+    def with_ids(self, ids: Sequence[str] | None) -> Self:
+        """Return the same with names of the judges of the rows."""
+        made = self._make(*self.tree_flatten())
+        object.__setattr__(made, "ids", None if ids is None else tuple(ids))
+        return made
+
+    def __reduce__(self) -> tuple:
+        return _with_ids, (*super().__reduce__(), self.ids)
+
+
+def _with_ids(rebuild: Callable, arguments: tuple, ids: tuple[str, ...] | None) -> RowsOfJudges:
+    return rebuild(*arguments).with_ids(ids)
 
 
 def _rebuild(cls: type[Rows], leaves: tuple, static: tuple) -> Rows:

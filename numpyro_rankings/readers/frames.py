@@ -1,18 +1,21 @@
 """Long data frames of rankings, and those of pairs. Other tables are read in ``surveys.py``."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from numpyro_rankings.rankings import (
+    Comparisons,
     PartialOrders,
     Rankings,
     RankingsError,
     build_rankings,
     check_unranked,
 )
+from numpyro_rankings.rankings.comparisons import build_comparisons
+from numpyro_rankings.rankings.container import check_counts
 from numpyro_rankings.rankings.names import item_names, name_of, shown
 from numpyro_rankings.rankings.partial_orders import build_partial_orders
 from numpyro_rankings.rankings.preferences import closed, table_of_pairs
@@ -85,6 +88,24 @@ def read_long(
     return build_rankings(table, names, counts, offered, where=where)
 
 
+class _Pairs(NamedTuple):
+    """A table of pairs."""
+
+    rows: np.ndarray  # the row of each line, (m,)
+    pairs: np.ndarray  # items, of which the first is preferred if the pair is decided, (m, 2)
+    is_decided: np.ndarray
+    names: tuple[str, ...]
+    ids: list[str]  # of the judges; empty if each line is a row
+    counts: np.ndarray | None  # of the rows
+
+    def where(self, row: int) -> str:
+        return f"judge {self.ids[row]!r}" if self.ids else _line(row)
+
+    def table(self, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the items that each row compares, and its preferences, or their numbers."""
+        return table_of_pairs(self.rows, self.pairs, self.is_decided, len(self.names), dtype)
+
+
 def read_pairs(
     df: Any,
     columns: tuple[str, ...],
@@ -98,6 +119,39 @@ def read_pairs(
 
     :param columns: those of the winner and the loser; or those of the two items and of the winner.
     """
+    read = _read_lines(df, columns, judge, items, count)
+    table, direct = read.table(bool)
+    above = closed(direct, table, read.names, read.where)
+    given = (read.counts, None, "not-offered")
+    made = build_partial_orders(table, above, read.names, given, read.where)
+    return made.with_ids(read.ids) if read.ids else made.unique()
+
+
+def read_comparisons(
+    df: Any,
+    columns: tuple[str, ...],
+    judge: str | None = None,
+    items: Sequence[Any] | None = None,
+    count: str | None = None,
+) -> Comparisons:
+    """Read a table of pairs that may contradict one another, with arguments as :func:`read_pairs`.
+
+    See :meth:`numpyro_rankings.Comparisons.from_pairs`.
+    """
+    read = _read_lines(df, columns, judge, items, count)
+    table, wins = read.table(np.int32)
+    counts = check_counts(read.counts, len(table), read.where)
+    made = build_comparisons(table, wins, read.names, counts)
+    return made.with_ids(read.ids) if read.ids else made.unique()
+
+
+def _read_lines(
+    df: Any,
+    columns: tuple[str, ...],
+    judge: str | None,
+    items: Sequence[Any] | None,
+    count: str | None,
+) -> _Pairs:
     pairs, names = _pairs_of_items(df, columns[:2], items)
     is_decided = np.ones(len(pairs), bool)
     if len(columns) > 2:
@@ -106,17 +160,10 @@ def read_pairs(
     rows = np.arange(len(pairs))
     if judge is not None:
         rows, ids = _codes(_column(df, judge), judge, name_of)
-
-    def where(row: int) -> str:
-        return f"judge {ids[row]!r}" if ids else _line(row)
-
-    counts = None
-    if count is not None:
-        counts = _counts(_column(df, count), count, rows, where)
-    table, direct = table_of_pairs(rows, pairs, is_decided, len(names))
-    above = closed(direct, table, names, where)
-    made = build_partial_orders(table, above, names, (counts, None, "not-offered"), where)
-    return made.with_ids(ids) if ids else made.unique()
+    read = _Pairs(rows, pairs, is_decided, names, ids, None)
+    if count is None:
+        return read
+    return read._replace(counts=_counts(_column(df, count), count, rows, read.where))
 
 
 def _pairs_of_items(

@@ -22,7 +22,7 @@ from numpyro_rankings.posterior.quantities import (
     label_free_quantities,
     quantities_of_labels,
 )
-from numpyro_rankings.rankings import PartialOrders, Rankings
+from numpyro_rankings.rankings import Orders, Rankings
 from numpyro_rankings.run.convert import in_numpy_types, is_real
 from numpyro_rankings.run.kernels import (
     DIVERGING,
@@ -91,7 +91,7 @@ class Facts(NamedTuple):
         """Return those of a kernel on its data."""
         fitted, block = traits.fitted, traits.block
         rankings = None if fitted is None else fitted_rankings(fitted, args, kwargs)
-        if isinstance(rankings, PartialOrders):
+        if isinstance(rankings, Orders):
             rankings = rankings.with_orderings(rankings.listed)
         return cls(
             traits.is_own,

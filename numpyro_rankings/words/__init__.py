@@ -16,6 +16,7 @@ LABEL_FREE_QUANTITIES = {
     "population_concentration": "θ of stage",
     "phi": "φ",
     "gamma": "γ",
+    "mistake_probability": "probability of a mistake",
     "unseen_weight": "weight of unlisted items",
     "population_entropy": "entropy of the weights",
     "top_weights": "weight of",

@@ -61,6 +61,7 @@ class BetaGibbs(MallowsGibbs):
         num_center_updates: int = 1,
         num_reinsertions: int | None = None,
         num_marginal_steps: int | None = None,
+        mistake_prior: tuple[float, float] = (1.0, 3.0),
         model: Callable | None = None,
         sites: Mapping[str, str] | None = None,
     ) -> None:
@@ -76,7 +77,7 @@ class BetaGibbs(MallowsGibbs):
             num_marginal_steps=num_marginal_steps,
             exact=bool(exact),
         )
-        super().__init__(settings, model=model, sites=sites)
+        super().__init__(settings, mistake_prior, model=model, sites=sites)
 
     def _update_labels(
         self, key: Array, mixture: MallowsMixture, inputs: MallowsInputs

@@ -47,7 +47,7 @@ from numpyro_rankings.models import mallows_mixture
 from numpyro_rankings.ops.codes import inverse_ordering
 from numpyro_rankings.ops.pairs import Pair, add_number, exact_products, sum_as_pair, times_log_psi
 from numpyro_rankings.ops.sums import count_by_label
-from numpyro_rankings.rankings import PartialOrders, Rankings, num_stages
+from numpyro_rankings.rankings import Orders, Rankings, num_stages
 
 _SITES = ("assignments", "center", "concentration")
 
@@ -61,6 +61,7 @@ class MallowsGibbs(MixtureKernel):
     def __init__(
         self,
         settings: MallowsSettings,
+        mistake_prior: tuple[float, float],
         *,
         model: Callable | None,
         sites: Mapping[str, str] | None,
@@ -83,7 +84,7 @@ class MallowsGibbs(MixtureKernel):
                 num_components=settings.num_components,
                 max_clusters=settings.max_clusters,
             )
-        super().__init__(model)
+        super().__init__(model, mistake_prior)
 
     @property
     def ranking_family(self) -> RankingFamily:
@@ -141,11 +142,11 @@ class MallowsGibbs(MixtureKernel):
         return mixture, MallowsInputs(data, prior, log_judges)
 
     @staticmethod
-    def _prepare_orders(orders: PartialOrders) -> PartialOrders:
+    def _prepare_orders(orders: Orders) -> Orders:
         # items that were not offered may be anywhere
         return orders if orders.offered() is None else orders.of_all_items()
 
-    def _lists(self, z: dict, args: tuple, kwargs: dict, orders: PartialOrders) -> MallowsLists:
+    def _lists(self, z: dict, args: tuple, kwargs: dict, orders: Orders) -> MallowsLists:
         mixture, _ = self._read(z, args, kwargs)
         items, labels = jnp.maximum(orders.listed, 0), mixture.labels
         places = inverse_ordering(mixture.center)[labels[:, None], items]

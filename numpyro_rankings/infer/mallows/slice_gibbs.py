@@ -36,7 +36,8 @@ class SliceGibbs(MallowsGibbs):
     slice sampling under others.
 
     The data may be :class:`~numpyro_rankings.PartialOrders`: then each sweep also draws the judges'
-    orderings, in the field ``orderings`` of the state.
+    orderings, in the field ``orderings`` of the state. Of :class:`~numpyro_rankings.Comparisons`,
+    which may be mistakes [5], it draws ``mistake_probability`` (D,) too.
 
     ``mcmc.get_samples()`` has ``assignments`` (D, N), integers in order of first use, ``center``
     (D, C, n), ``concentration`` (D, C, T), ``cluster_sizes`` (D, C), ``num_clusters``, ``alpha``
@@ -77,6 +78,8 @@ class SliceGibbs(MallowsGibbs):
         slots are few, Hamiltonian trajectories come before and after them. Without these moves
         chains agree only where clusters are far apart. By default 4 N, at least 10 and at most
         2000; fewer with many distinct rankings, and none beyond 2^21 / slots.
+    :param mistake_prior: a and b of the prior Beta(a, b) of ``mistake_probability``, truncated to
+        (0, 1/2).
     :param model: your own NumPyro model, in which the kernel is a block of
         :class:`numpyro.infer.Gibbs` (chain methods "sequential", "parallel" and ``jax.vmap``;
         NumPyro's Gibbs does not support "vectorized"). The model takes a
@@ -105,6 +108,9 @@ class SliceGibbs(MallowsGibbs):
     3. Kalli, M., Griffin, J., Walker, S. (2011), "Slice sampling mixture models".
     4. Caron, F., Teh, Y. W., Murphy, T. B. (2014), "Bayesian nonparametric Plackett–Luce models
        for the analysis of preferences for college degree programmes", Appendix D, step 6.
+    5. Crispino, M., Arjas, E., Vitelli, V., Barrett, N., Frigessi, A. (2019), "A Bayesian Mallows
+       approach to nontransitive pair comparison data: How human are sounds?", Annals of Applied
+       Statistics 13(1).
 
     .. doctest::
 
@@ -139,6 +145,7 @@ class SliceGibbs(MallowsGibbs):
         num_center_updates: int = 1,
         num_reinsertions: int | None = None,
         num_marginal_steps: int | None = None,
+        mistake_prior: tuple[float, float] = (1.0, 3.0),
         model: Callable | None = None,
         sites: Mapping[str, str] | None = None,
         judge_sites: Sequence[str] = (),
@@ -161,7 +168,7 @@ class SliceGibbs(MallowsGibbs):
             num_reinsertions=num_reinsertions,
             num_marginal_steps=num_marginal_steps,
         )
-        super().__init__(settings, model=model, sites=sites, judge_sites=judge_sites)
+        super().__init__(settings, mistake_prior, model=model, sites=sites, judge_sites=judge_sites)
         if self._judge_sites and assignment != "parallel":
             raise ValueError('judge_sites needs assignment="parallel"')
 

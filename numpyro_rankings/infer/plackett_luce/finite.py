@@ -47,7 +47,7 @@ from numpyro_rankings.ops.choices import log_choice_likelihoods, times_chosen
 from numpyro_rankings.ops.pairs import Pair, add_number
 from numpyro_rankings.ops.sampling import sample_log_gamma
 from numpyro_rankings.ops.sums import count_by_label
-from numpyro_rankings.rankings import PartialOrders
+from numpyro_rankings.rankings import Orders
 
 
 class PlackettLuceMixture(NamedTuple):
@@ -85,7 +85,8 @@ class PlackettLuceGibbs(MixtureKernel):
 
     Run as ``mcmc.run(key, rankings)``. The rankings may be subset rankings, with choice sets, or
     :class:`~numpyro_rankings.PartialOrders`: then each sweep also draws the judges' orderings, in
-    the field ``orderings`` of the state.
+    the field ``orderings`` of the state. Of :class:`~numpyro_rankings.Comparisons`, which may be
+    mistakes, it draws ``mistake_probability`` (D,) too.
 
     :param shape: a > 0 of the prior :math:`w_k \sim \mathrm{Gamma}(a_k, b)`, a number or one for
         each item, (n,).
@@ -95,6 +96,8 @@ class PlackettLuceGibbs(MixtureKernel):
         distribution.
     :param num_marginal_steps: Metropolis-Hastings steps in a sweep with the labels integrated out.
         By default 4 N, at least 10 and at most 2000; fewer with many distinct rankings.
+    :param mistake_prior: a and b of the prior Beta(a, b) of ``mistake_probability``, truncated to
+        (0, 1/2).
     :param model: your own model, in which the kernel is a block of
         :class:`numpyro.infer.Gibbs`. Its site ``weights`` must be Dirichlet, with K > 1 in a plate
         of the components, and its site ``assignments`` a
@@ -137,6 +140,7 @@ class PlackettLuceGibbs(MixtureKernel):
         alpha: float | dist.Distribution = 1.0,
         *,
         num_marginal_steps: int | None = None,
+        mistake_prior: tuple[float, float] = (1.0, 3.0),
         model: Callable | None = None,
         sites: Mapping[str, str] | None = None,
         judge_sites: Sequence[str] = (),
@@ -169,7 +173,7 @@ class PlackettLuceGibbs(MixtureKernel):
         self._sites = site_names(names, sites)
         if model is None:
             model = partial(plackett_luce, shape=shape, num_components=num_components, alpha=alpha)
-        super().__init__(model)
+        super().__init__(model, mistake_prior)
 
     @property
     def ranking_family(self) -> RankingFamily:
@@ -235,9 +239,7 @@ class PlackettLuceGibbs(MixtureKernel):
             )
         return shape, PartitionPrior(alpha, self._num_components)
 
-    def _lists(
-        self, z: dict, args: tuple, kwargs: dict, orders: PartialOrders
-    ) -> PlackettLuceLists:
+    def _lists(self, z: dict, args: tuple, kwargs: dict, orders: Orders) -> PlackettLuceLists:
         mixture, _ = self._read(z, args, kwargs)
         return plackett_luce_lists(orders, mixture.labels, mixture.weights)
 

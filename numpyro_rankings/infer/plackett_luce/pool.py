@@ -9,7 +9,7 @@ from numpyro_rankings.infer.base import find_rankings
 from numpyro_rankings.infer.latent_orders import PlackettLuceLists, plackett_luce_lists
 from numpyro_rankings.infer.plackett_luce.data import PlackettLuceData, as_data
 from numpyro_rankings.infer.ranking_kernel import RankingKernel
-from numpyro_rankings.rankings import PartialOrders, Rankings
+from numpyro_rankings.rankings import Comparisons, Orders, PartialOrders, Rankings
 
 SITES_OF_DATA = ("process", "rankings")  # factors of the models with a pool of items
 
@@ -30,7 +30,9 @@ class PoolKernel(RankingKernel):
             )
 
     @staticmethod
-    def _prepare_orders(orders: PartialOrders) -> PartialOrders:
+    def _prepare_orders(orders: Orders) -> PartialOrders:
+        if isinstance(orders, Comparisons):
+            raise TypeError(f"a pool of items takes no Comparisons; {orders.taken_by}")
         if orders.offered() is not None:
             raise ValueError(
                 "items were not offered to some judges; the model is for preferences among all "
@@ -38,9 +40,7 @@ class PoolKernel(RankingKernel):
             )
         return orders.of_listed_items()
 
-    def _lists(
-        self, z: dict, args: tuple, kwargs: dict, orders: PartialOrders
-    ) -> PlackettLuceLists:
+    def _lists(self, z: dict, args: tuple, kwargs: dict, orders: Orders) -> PlackettLuceLists:
         labels = z.get("assignments", jnp.zeros(orders.num_rankings, jnp.int32))
         weights = jnp.atleast_2d(z["weights"])
         pool = jnp.atleast_1d(z["unseen_weight"])
