@@ -13,6 +13,7 @@ from helpers.chains import sampled
 from helpers.densities import log_density_at
 from helpers.enumeration import MallowsPosterior, discrepancies, log_partition, partitions
 from helpers.kernel_tests import each_of, run_chains
+from helpers.latent_orders import CENTER, THETA, WEIGHTS, extensions, lists_of
 from helpers.lists import assert_frequencies, log_prob_twin, mallows_twin, simplex
 from helpers.ranking_kernels import NU, R
 
@@ -26,10 +27,8 @@ from numpyro_rankings.infer import (
     SliceGibbs,
     TemperedMixture,
 )
-from numpyro_rankings.infer.latent_orders import MallowsLists, PlackettLuceLists, draw_orderings
+from numpyro_rankings.infer.latent_orders import draw_orderings
 
-WEIGHTS = np.array([0.35, 0.3, 0.2, 0.1, 0.05])
-CENTER, THETA = (2, 0, 4, 1, 3), np.array([1.5, 0.2, 0.0, 0.9])
 COPIES = 4000
 
 
@@ -41,28 +40,6 @@ def of_pairs(*judges, num_items, counts=None):
         table["count"] = np.asarray(counts)[table["judge"]]
     count = None if counts is None else "count"
     return PartialOrders.from_pairs(table, "judge", items=range(num_items), count=count)
-
-
-def extensions(orders, row):
-    """All orderings of the listed items of a row that agree with it."""
-    length, above = int(orders.lengths[row]), np.asarray(orders.above[row])
-    listed = np.asarray(orders.listed[row])[:length].tolist()
-    return [
-        [listed[k] for k in order]
-        for order in itertools.permutations(range(length))
-        if not any(above[b, a] for a, b in itertools.combinations(order, 2))
-    ]
-
-
-def lists_of(family, orders):
-    items, listed = np.maximum(orders.listed, 0), np.asarray(orders.listed) >= 0
-    if family == "mallows":
-        places = np.argsort(CENTER)[items].T.astype(np.int32)
-        theta = np.pad(THETA, (0, 1))[: len(places), None]
-        return MallowsLists(jnp.asarray(places), jnp.asarray(theta), orders.lengths)
-    rest = np.where(orders.rest(), WEIGHTS, 0.0).sum(1)
-    weights = np.where(listed, WEIGHTS[items], 0.0)
-    return PlackettLuceLists(jnp.asarray(weights.T), jnp.asarray(rest), orders.lengths)
 
 
 N_SHAPE = [[0, 2], [1, 2], [1, 3]]  # 0 > 2 < 1 > 3, no order of buckets
