@@ -15,7 +15,7 @@ from numpyro import handlers
 from scipy import stats
 
 import numpyro_rankings.distributions as rd
-from numpyro_rankings import PartialOrders, Rankings
+from numpyro_rankings import Comparisons, PartialOrders, Rankings
 from numpyro_rankings.datasets import simulate_dp_plackett_luce
 from numpyro_rankings.infer import (
     BetaGibbs,
@@ -211,6 +211,19 @@ def with_pairs(orderings, rng):
     return PartialOrders.from_pairs(table, "judge", items=range(OFFERED))
 
 
+def with_mistakes(orderings, mistakes, rng):
+    """Each judge compares some pairs, drawn by lot, and is mistaken in some of them."""
+    lists = orderings.reshape(-1, OFFERED)
+    shape = len(lists), 2 * PAIRS
+    places = np.sort(rng.permuted(np.tile(np.arange(OFFERED), (*shape, 1)), axis=-1)[..., :2], -1)
+    items = np.take_along_axis(lists[:, None], places, -1)
+    is_wrong = rng.random(shape) < np.repeat(mistakes, JUDGES)[:, None]
+    items = np.where(is_wrong[..., None], items[..., ::-1], items).reshape(-1, 2)
+    table = pd.DataFrame(items, columns=["winner", "loser"])
+    table["judge"] = np.repeat(np.arange(len(lists)), 2 * PAIRS)
+    return Comparisons.from_pairs(table, "judge", items=range(OFFERED)).of_all_items()
+
+
 @cache
 def ranks_in_surveys(family):
     """A compiled function of partial orders and parameters of many surveys."""
@@ -227,7 +240,8 @@ def ranks_in_surveys(family):
 
         def keep(state, _):
             state = jax.lax.fori_loop(0, STEP, sweep, state)
-            return state, state.z[parameter]
+            z = state.z
+            return state, jnp.append(z[parameter], z.get("mistake_probability", jnp.zeros(0)))
 
         state = jax.lax.fori_loop(0, WARMUP, sweep, state)
         _, draws = jax.lax.scan(keep, state, None, length=DRAWS)
@@ -252,8 +266,26 @@ def test_intervals_of_partial_orders(family, table):
         )
     leaves = [np.asarray(x).reshape(SURVEYS, JUDGES, *x.shape[1:]) for x in leaves]
     data = jax.tree.unflatten(structure, leaves)
-    found = ranks_in_surveys(family)(random.split(random.key(4), SURVEYS), data, truth)
-    # of 200 ranks that are equally likely, those from 10 to 189 are 90%
+    check_intervals(ranks_in_surveys(family)(random.split(random.key(4), SURVEYS), data, truth))
+
+
+def check_intervals(found):
+    """Of 200 ranks that are equally likely, those from 10 to 189 are 90%."""
     held = ((found >= 10) & (found < 190)).sum(0)
     low, high = stats.binom(SURVEYS, 0.9).interval(1 - FALSE_ALARM / len(held))
     assert np.all((held >= low) & (held <= high)), held
+
+
+@pytest.mark.parametrize("family", ONE_POPULATION)
+def test_intervals_of_comparisons(family):
+    """The same of comparisons with mistakes, also for the probability of a mistake."""
+    truth, orderings = surveys(family, random.key(5))
+    rng, prior = np.random.default_rng(6), stats.beta(1.0, 3.0)
+    mistakes = prior.ppf(prior.cdf(0.5) * rng.random(SURVEYS))
+    given = with_mistakes(orderings, mistakes, rng)
+    few = pd.DataFrame({"judge": np.arange(JUDGES), "winner": 0, "loser": 1})
+    few = Comparisons.from_pairs(few, "judge", items=range(OFFERED)).of_all_items()
+    leaves = [np.asarray(x).reshape(SURVEYS, JUDGES, *x.shape[1:]) for x in jax.tree.leaves(given)]
+    data = jax.tree.unflatten(jax.tree.structure(few), leaves)
+    truth = jnp.concatenate([truth, jnp.asarray(mistakes, float)[:, None]], axis=1)
+    check_intervals(ranks_in_surveys(family)(random.split(random.key(7), SURVEYS), data, truth))

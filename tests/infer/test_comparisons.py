@@ -1,4 +1,4 @@
-"""Kernels of comparisons that may be mistakes: orderings, mistakes, and the posterior of the rest."""
+"""Kernels of comparisons that may be mistakes: orderings, mistakes, and the posterior."""
 
 import contextlib
 import itertools
