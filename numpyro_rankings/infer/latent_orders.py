@@ -224,7 +224,7 @@ def draw_orderings(
 
     uniforms = random.uniform(key, (num_places, num_rows))
     items = (
-        jnp.arange(num_places),
+        jnp.arange(num_places, dtype=jnp.int32),
         likelihood.values,
         jnp.swapaxes(above, 0, 1),
         above,

@@ -15,6 +15,7 @@ from numpyro_rankings.infer.base import GibbsKernel, GibbsState, find_rankings
 from numpyro_rankings.infer.checks import (
     check_only_rankings,
     check_positive_array,
+    check_start_values,
     leave_to_model,
 )
 from numpyro_rankings.infer.latent_orders import (
@@ -140,6 +141,7 @@ class RankingKernel(GibbsKernel):
     def _check_start(
         self, start: dict | None, chains: tuple[int, ...], args: tuple, kwargs: dict
     ) -> None:
+        check_start_values(start)
         value = (start or {}).get(MISTAKE)
         if value is None or isinstance(value, jax.core.Tracer):
             return

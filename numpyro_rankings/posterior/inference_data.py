@@ -75,6 +75,8 @@ def to_inference_data(
       ``population_entropy``, ``top_weights`` (the largest five population weights), and for
       mixtures ``num_clusters``, ``largest_sizes`` and ``partition_entropy``.
 
+    For both, of :class:`~numpyro_rankings.Comparisons`, also ``mistake_probability``.
+
     For the kernels of partitions (:class:`~numpyro_rankings.infer.CollapsedGibbs`, ``SplitMerge``,
     ``PermutationGibbs``, ``Cycle``, ``DDCRPGibbs``, ``DDCRPLanguageGibbs``):
 

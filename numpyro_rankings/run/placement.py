@@ -56,7 +56,9 @@ class Placement:
         if traits.is_ensemble:
             raise ValueError("the chains of an ensemble depend on one another: no devices")
         if self.splits_rankings and has_orders:
-            raise ValueError("partial orders cannot be split over devices; chains can")
+            raise ValueError(
+                "partial orders and comparisons cannot be split over devices; chains can"
+            )
         if self.splits_rankings and not traits.can_split_rankings:
             raise ValueError(
                 f"{traits.name} with these settings cannot split rankings over devices; "

@@ -305,6 +305,18 @@ def test_a_run_is_resumed_to_the_last_bit(tmp_path):
     assert "log_likelihood" not in data.groups()
 
 
+@pytest.mark.parametrize("make", [MALLOWS["two"], PlackettLuceGibbs])
+def test_the_state_keeps_its_types_in_float64(make):
+    with jax.enable_x64(True):
+        kernel, data = make(), (DATA,)
+        state = jax.eval_shape(lambda key: kernel._begin(key, None, data, {}), jax.random.key(0))
+        after = jax.eval_shape(lambda state: kernel.sample(state, data, {}), state)
+    assert jax.tree.map(lambda x: (x.shape, x.dtype), after) == jax.tree.map(
+        lambda x: (x.shape, x.dtype), state
+    )
+    assert state.z["mistake_probability"].dtype == "float64"
+
+
 def test_starts():
     keys, kernel = jax.random.split(jax.random.key(0), 2), PlackettLuceGibbs()
     for start in ([0.1, 0.5], [0.0, 0.1], [0.2]):
