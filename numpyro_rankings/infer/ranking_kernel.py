@@ -13,6 +13,8 @@ from numpyro_rankings.infer.checks import check_only_rankings
 from numpyro_rankings.infer.latent_orders import (
     LatentOrderState,
     Lists,
+    Partition,
+    draw_labels_and_orderings,
     draw_orderings,
     find_orders,
     with_orderings,
@@ -49,6 +51,10 @@ class RankingKernel(GibbsKernel):
         """
         raise NotImplementedError
 
+    def _partition(self, z: dict, args: tuple, kwargs: dict) -> Partition | None:
+        """Return the labels of the judges, or None if there is one population."""
+        return None
+
     def _as_rankings(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         orders = self._find_orders(args, kwargs)
         return (args, kwargs) if orders is None else with_orderings(args, kwargs, orders)
@@ -84,12 +90,31 @@ class RankingKernel(GibbsKernel):
             return self._sweep(state, args, kwargs)
         rng_key, key_orders = random.split(state.rng_key)
         given = with_orderings(args, kwargs, orders, state.orderings)
-        lists = self._lists(state.z, *given, orders)
-        orderings = draw_orderings(key_orders, orders, state.orderings, lists)
+        z, orderings = self._draw_orderings(key_orders, state, given, orders)
         given = with_orderings(args, kwargs, orders, orderings)
         fields = {name: getattr(state, name) for name in GibbsState._fields}
-        state = self._sweep(GibbsState(**fields | {"rng_key": rng_key}), *given)
+        state = self._sweep(GibbsState(**fields | {"rng_key": rng_key, "z": z}), *given)
         return LatentOrderState(**state._asdict(), orderings=orderings)
+
+    def _draw_orderings(
+        self, key: Array, state: LatentOrderState, given: tuple, orders: PartialOrders
+    ) -> tuple[dict, Array]:
+        """Draw the judges' orderings, of some judges with their labels."""
+        key_items, key_labels = random.split(key)
+        z, lists = state.z, self._lists(state.z, *given, orders)
+        orderings = draw_orderings(key_items, orders, state.orderings, lists)
+        partition = self._partition(z, *given)
+        if partition is None:
+            return z, orderings
+        site = self._sites["assignments"]
+
+        def likelihood(labels: Array) -> Lists:
+            return self._lists(z | {site: labels}, *given, orders)
+
+        labels, orderings = draw_labels_and_orderings(
+            key_labels, orders, orderings, partition, likelihood
+        )
+        return z | {site: labels.astype(z[site].dtype)}, orderings
 
     @property
     def can_split_rankings(self) -> bool:
@@ -128,6 +153,12 @@ class MixtureKernel(RankingKernel):
 
         :return: a mixture with its ``partition``, and inputs with ``log_judges``.
         """
+
+    def _partition(self, z: dict, args: tuple, kwargs: dict) -> Partition | None:
+        mixture, _ = self._read(z, args, kwargs)
+        if mixture.partition.num_components == 1:
+            return None
+        return Partition(mixture.labels, len(z["cluster_sizes"]), mixture.partition.kappa)
 
     def read_prior(self, z: dict, args: tuple, kwargs: dict) -> tuple[dict[str, Any], Array | None]:
         mixture, inputs = self._read(z, args, kwargs)
