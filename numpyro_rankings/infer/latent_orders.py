@@ -13,14 +13,23 @@ Where comparisons may be mistakes [1], each is made with probability 1 - e as in
 with probability e against it. The item may then be anywhere, with the conditional
 :math:`p(\text{list with it at } p)\, e^m (1-e)^{k-m}`, where m of the k comparisons are against it.
 
+In a mixture some judges first get a new label and a new ordering together, since the ordering that
+was drawn with the old label would keep it. The ordering is drawn item by item, each time among the
+items that may come next. The product over the stages of the probability that one of these is next
+estimates the probability of what was said without bias, for any preferences, and the step accepts
+by its ratio [2]. So no sum over all orderings that agree is needed.
+
 Arrays have their rows last, (T, rows), so that compilers vectorize over judges.
 
 **References**
 
 1. *A Bayesian Mallows approach to nontransitive pair comparison data: How human are sounds?*,
    M. Crispino, E. Arjas, V. Vitelli, N. Barrett, A. Frigessi (Annals of Applied Statistics, 2019).
+2. *The pseudo-marginal approach for efficient Monte Carlo computations*, C. Andrieu, G. O. Roberts
+   (The Annals of Statistics 37(2), 2009).
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -28,6 +37,9 @@ import jax.numpy as jnp
 from jax import Array, random
 
 from numpyro_rankings.ops.codes import codes_from_places
+from numpyro_rankings.ops.sampling import sample_log_gamma
+from numpyro_rankings.ops.special import log_psi
+from numpyro_rankings.ops.sums import count_by_label
 from numpyro_rankings.rankings import Comparisons, Orders, PartialOrders
 
 _UNROLLED = 16  # up to this many, sums over stages are added one by one, which XLA fuses
@@ -70,6 +82,9 @@ class Lists(Protocol):
     def put_back(self, others: Others, place: Array, value: Array) -> tuple[Array, Any]:
         """Put the item back at a place: the values by place, and what is kept."""
 
+    def log_next(self, is_left: Array, stage: Array) -> Array:
+        """Return the log probability to be next of each item that is left, (T, rows)."""
+
 
 class PlackettLuceLists(NamedTuple):
     r"""Lists with the probability :math:`\prod_j w_j / W_j`, W the mass that is left."""
@@ -94,6 +109,11 @@ class PlackettLuceLists(NamedTuple):
 
     def put_back(self, others: Others, place: Array, value: Array) -> tuple[Array, None]:
         return _put_back(others.values, place, value), None
+
+    def log_next(self, is_left: Array, stage: Array) -> Array:
+        mass = jnp.sum(jnp.where(is_left, self.values, 0.0), axis=0) + self.rest
+        tiny = jnp.finfo(mass.dtype).tiny
+        return jnp.log(jnp.maximum(self.values, tiny)) - jnp.log(jnp.maximum(mass, tiny))
 
 
 def plackett_luce_lists(
@@ -121,6 +141,7 @@ class MallowsLists(NamedTuple):
     values: Array  # places in the center, (T, rows)
     concentration: Array  # θ, (T, rows) or (T, 1), 0 at a stage that has no code
     lengths: Array
+    num_items: Array  # n, (rows,)
 
     def start(self, values: Array) -> Array:
         listed = _places(values) < self.lengths
@@ -155,6 +176,14 @@ class MallowsLists(NamedTuple):
         )
         more = jnp.where((_places(values) < place) & (value < values), codes + 1, codes)
         return _put_back(values, place, value), _put_back(more, place, own)
+
+    def log_next(self, is_left: Array, stage: Array) -> Array:
+        theta = self.concentration[stage]
+        # of the items ahead in the center, those are counted that have not been placed before
+        is_placed = ~is_left & (_places(is_left) < self.lengths)
+        placed = jnp.where(is_placed, self.values, self.num_items)
+        codes = self.values - jnp.sum(placed[:, None] < self.values[None], axis=0)
+        return -theta * codes - log_psi(theta, jnp.maximum(self.num_items - 1 - stage, 0))
 
 
 def find_orders(args: tuple, kwargs: dict) -> Orders | None:
@@ -251,6 +280,97 @@ def draw_orderings_of_comparisons(
     log_odds = jnp.log1p(-mistake) - jnp.log(mistake)
     margins = log_odds * (wins - jnp.swapaxes(wins, 1, 2))
     return draw_orderings(key, comparisons.orders, orderings, likelihood, margins)
+
+
+class Partition(NamedTuple):
+    """The labels of the judges, (rows,), of which a cluster of m has the weight m + κ."""
+
+    labels: Array
+    num_labels: int
+    kappa: Array
+
+
+def draw_labels_and_orderings(
+    key: Array,
+    orders: PartialOrders,
+    orderings: Array,
+    partition: Partition,
+    likelihood: Callable[[Array], Lists],
+) -> tuple[Array, Array]:
+    r"""Move labels and orderings of judges together, given all else, by Metropolis–Hastings.
+
+    Half of the judges, drawn by coins, stay. The others who have a label of one of these may move
+    to any such label c, so that no cluster is emptied or opened. Given the partition the shares v
+    of these labels are Dirichlet(m + κ). The proposal is a label with probability :math:`v_c`, and
+    an ordering R with :math:`q_c(R) = f_c(R) / W_c(R)`, where W is the product over the stages of
+    the probability that one of the items that may be next is next. Of
+    :math:`v_c f_c(R) / (v_c q_c(R))` the ratio of the W remains.
+
+    :param orders: with one judge in each row.
+    :param orderings: current orderings of the listed items, (rows, T).
+    :param likelihood: returns that of the lists of judges with given labels.
+    :return: new labels and orderings.
+    """
+    key_stay, key_shares, key_labels, key_items, key_accept = random.split(key, 5)
+    labels, num_labels, kappa = partition
+    stays = random.bernoulli(key_stay, shape=labels.shape)
+    is_open = count_by_label(jnp.where(stays, labels, num_labels), num_labels) > 0
+    sizes = count_by_label(labels, num_labels)
+    shares = sample_log_gamma(key_shares, jnp.where(is_open, sizes + kappa, 1.0))
+    shares = jnp.where(is_open, shares, -jnp.inf)
+    proposed = random.categorical(key_labels, shares, shape=labels.shape)
+    lists = jax.tree.map(_beside, likelihood(labels), likelihood(proposed))
+    items, log_sums = _draw_items(key_items, orders, orderings, lists)
+    log_now, log_new = log_sums.reshape(2, -1)
+    accepts = jnp.log(random.uniform(key_accept, labels.shape)) < log_new - log_now
+    moves = accepts & ~stays & is_open[labels]
+    drawn = jnp.take_along_axis(orders.listed, items.reshape(-1, 2, len(labels))[:, 1].T, axis=1)
+    return jnp.where(moves, proposed, labels), jnp.where(moves[:, None], drawn, orderings)
+
+
+def _beside(one: Array, two: Array) -> Array:
+    return jnp.concatenate([one, two], axis=-1)
+
+
+def _draw_items(
+    key: Array, orders: PartialOrders, orderings: Array, lists: Lists
+) -> tuple[Array, Array]:
+    """Follow the orderings, and draw others item by item, among those that may be next.
+
+    :param lists: the likelihood of the former lists, and then of the latter, 2 rows in all.
+    :return: the index of each item drawn or followed, (T, 2 rows), and log W, (2 rows,).
+    """
+    num_rows, num_places = orders.listed.shape
+    index = jnp.arange(num_places)[:, None]
+    above = jnp.concatenate([orders.above] * 2)
+    lengths = jnp.concatenate([orders.lengths] * 2)
+    followed = jnp.argmax(orderings[:, :, None] == orders.listed[:, None], axis=2)
+
+    def choose(carry: tuple, stage: tuple) -> tuple[tuple, Array]:
+        is_left, waits, log_sum = carry
+        place, uniform, follow = stage
+        may_be_next = is_left & (waits == 0)
+        log_next = jnp.where(may_be_next, lists.log_next(is_left, place), -jnp.inf)
+        largest = jnp.max(log_next, axis=0)
+        sums = _sums_before(jnp.exp(log_next - largest), inclusive=True)
+        drawn = jnp.sum(sums <= uniform * sums[-1], axis=0)
+        drawn = jnp.minimum(drawn, jnp.max(jnp.where(may_be_next, index, 0), axis=0))
+        item = jnp.concatenate([follow, drawn[num_rows:]])
+        item = jnp.where(place < lengths, item, place)
+        log_sum = log_sum + jnp.where(place < lengths, largest + jnp.log(sums[-1]), 0.0)
+        waits = waits - above[jnp.arange(2 * num_rows), item].T
+        return (is_left & (index != item), waits, log_sum), item
+
+    is_left = jnp.broadcast_to(index < lengths, (num_places, 2 * num_rows))
+    waits = above.sum(1, dtype=jnp.int32).T
+    stages = (
+        jnp.arange(num_places),
+        random.uniform(key, (num_places, 2 * num_rows)),
+        followed.T,
+    )
+    start = is_left, waits, jnp.zeros(2 * num_rows)
+    (_, _, log_sum), items = jax.lax.scan(choose, start, stages)
+    return items, log_sum
 
 
 def _draw_place(uniform: Array, log_weights: Array, low: Array, high: Array) -> Array:

@@ -21,6 +21,8 @@ from numpyro_rankings.infer.checks import (
 from numpyro_rankings.infer.latent_orders import (
     LatentOrderState,
     Lists,
+    Partition,
+    draw_labels_and_orderings,
     draw_orderings,
     draw_orderings_of_comparisons,
     find_orders,
@@ -71,6 +73,10 @@ class RankingKernel(GibbsKernel):
         """
         raise NotImplementedError
 
+    def _partition(self, z: dict, args: tuple, kwargs: dict) -> Partition | None:
+        """Return the labels of the judges, or None if there is one population."""
+        return None
+
     def _as_rankings(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         orders = self._find_orders(args, kwargs)
         return (args, kwargs) if orders is None else with_orderings(args, kwargs, orders)
@@ -109,9 +115,11 @@ class RankingKernel(GibbsKernel):
         orderings, mistake = self._draw_orderings(
             key_orders, orders, state.orderings, lists, state.z.get(MISTAKE)
         )
+        key_labels = random.fold_in(key_orders, 2)
+        z, orderings = self._move_labels(key_labels, state.z, orderings, given, orders)
         given = with_orderings(args, kwargs, orders, orderings)
         fields = {name: getattr(state, name) for name in GibbsState._fields}
-        state = self._sweep(GibbsState(**fields | {"rng_key": rng_key}), *given)
+        state = self._sweep(GibbsState(**fields | {"rng_key": rng_key, "z": z}), *given)
         return self._with_orderings(state, orders, orderings, mistake)
 
     def _draw_orderings(
@@ -124,6 +132,21 @@ class RankingKernel(GibbsKernel):
         orderings = draw_orderings_of_comparisons(key, orders, orderings, lists, mistake)
         numbers = _numbers_of(orders, orderings)
         return orderings, self._mistake_prior.draw(random.fold_in(key, 1), mistake, *numbers)
+
+    def _move_labels(
+        self, key: Array, z: dict, orderings: Array, given: tuple, orders: Orders
+    ) -> tuple[dict, Array]:
+        """Draw the labels of some judges together with their orderings."""
+        partition = self._partition(z, *given)
+        if partition is None or not isinstance(orders, PartialOrders):
+            return z, orderings
+        site = self._sites["assignments"]
+
+        def likelihood(labels: Array) -> Lists:
+            return self._lists(z | {site: labels}, *given, orders)
+
+        labels, orderings = draw_labels_and_orderings(key, orders, orderings, partition, likelihood)
+        return z | {site: labels.astype(z[site].dtype)}, orderings
 
     def _with_orderings(
         self, state: Any, orders: Orders, orderings: Array, mistake: Array | None
@@ -206,6 +229,12 @@ class MixtureKernel(RankingKernel):
 
         :return: a mixture with its ``partition``, and inputs with ``log_judges``.
         """
+
+    def _partition(self, z: dict, args: tuple, kwargs: dict) -> Partition | None:
+        mixture, _ = self._read(z, args, kwargs)
+        if mixture.partition.num_components == 1:
+            return None
+        return Partition(mixture.labels, len(z["cluster_sizes"]), mixture.partition.kappa)
 
     def read_prior(self, z: dict, args: tuple, kwargs: dict) -> tuple[dict[str, Any], Array | None]:
         mixture, inputs = self._read(z, args, kwargs)

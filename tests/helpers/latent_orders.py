@@ -28,7 +28,8 @@ def lists_of(family, orders):
     if family == "mallows":
         places = np.argsort(CENTER)[items].T.astype(np.int32)
         theta = np.pad(THETA, (0, 1))[: len(places), None]
-        return MallowsLists(jnp.asarray(places), jnp.asarray(theta), orders.lengths)
+        num_items = jnp.full(len(orders), orders.num_items)
+        return MallowsLists(jnp.asarray(places), jnp.asarray(theta), orders.lengths, num_items)
     rest = np.where(orders.rest(), WEIGHTS, 0.0).sum(1)
     weights = np.where(listed, WEIGHTS[items], 0.0)
     return PlackettLuceLists(jnp.asarray(weights.T), jnp.asarray(rest), orders.lengths)

@@ -27,7 +27,7 @@ from numpyro_rankings.infer import (
     SliceGibbs,
     TemperedMixture,
 )
-from numpyro_rankings.infer.latent_orders import draw_orderings
+from numpyro_rankings.infer.latent_orders import _draw_items, draw_orderings
 
 COPIES = 4000
 
@@ -105,6 +105,40 @@ def test_a_sweep_moves_each_item_once(family):
     found = draw_orderings(jax.random.key(1), many, many.listed, lists_of(family, many))
     possible = law > 0
     assert_frequencies(found[:COPIES], np.array(known)[possible], np.log(law[possible]))
+
+
+@pytest.mark.parametrize("family", ["plackett-luce", "mallows"])
+def test_proposed_orderings_have_the_told_probability(family):
+    """W is the likelihood over the probability of the proposal, of each ordering that agrees."""
+    kinds = [PartialOrders.from_buckets([x, OTHERS], 5) for x in ORDERS.values()]
+    kinds += [of_pairs(x, [[0, 1]], num_items=5) for x in (N_SHAPE, [[3, 1], [0, 4]])]
+    draw = jax.jit(_draw_items)
+    for orders in kinds:
+        if family == "mallows" and orders.offered() is not None:
+            orders = orders.of_all_items()
+        known, width = extensions(orders, 0), orders.listed.shape[1]
+        offered = None if orders.offered() is None else np.asarray(orders.offered()[0])
+        logs = [
+            np.log(mallows_twin(x, CENTER, THETA))
+            if family == "mallows"
+            else log_prob_twin(x, WEIGHTS, offered=offered)
+            for x in known
+        ]
+        # many judges follow each ordering, and others are drawn beside them
+        copies = COPIES // len(known) + 1
+        size = len(known) * copies
+        many = orders._take(np.zeros(size, int), np.ones(size, int))
+        padded = np.array([x + [-1] * (width - len(x)) for x in known])
+        lists = lists_of(family, many)
+        both = jax.tree.map(lambda x: x if x.shape[-1] == 1 else jnp.concatenate([x, x], -1), lists)
+        followed = jnp.asarray(np.repeat(padded, copies, axis=0))
+        items, log_sums = map(np.asarray, draw(jax.random.key(3), many, followed, both))
+        log_probs = np.array(logs) - log_sums[:size:copies]
+        assert np.exp(log_probs).sum() == pytest.approx(1.0, abs=1e-5)
+        drawn = np.take_along_axis(np.asarray(many.listed), items.T[size:], axis=1)
+        assert_frequencies(drawn, padded, log_probs)
+        which = [padded.tolist().index(x) for x in drawn.tolist()]
+        np.testing.assert_allclose(log_sums[size:], log_sums[:size:copies][which], atol=1e-4)
 
 
 # -- the posterior of labels and parameters ------------------------------------------------------

@@ -152,7 +152,8 @@ class MallowsGibbs(MixtureKernel):
         places = inverse_ordering(mixture.center)[labels[:, None], items]
         missing = items.shape[1] - mixture.concentration.shape[1]  # the last stage has no choice
         theta = jnp.pad(mixture.concentration, ((0, 0), (0, missing)))[labels]
-        return MallowsLists(places.T, theta.T, orders.lengths)
+        num_items = jnp.full(len(labels), orders.num_items)
+        return MallowsLists(places.T, theta.T, orders.lengths, num_items)
 
     # -- the chain -----------------------------------------------------------------------------
 

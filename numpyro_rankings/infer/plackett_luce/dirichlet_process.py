@@ -12,6 +12,7 @@ from jax import Array, random
 from numpyro_rankings.infer.base import GibbsState
 from numpyro_rankings.infer.blocks import check_judge_sites, check_prior_of_slots, log_judges_of
 from numpyro_rankings.infer.checks import check_scale, check_whole_or_none, leave_to_model
+from numpyro_rankings.infer.latent_orders import Partition
 from numpyro_rankings.infer.mixture.labels import canonical_order, update_labels_at_once
 from numpyro_rankings.infer.mixture.membership import label_dtype
 from numpyro_rankings.infer.mixture.prior import PartitionPrior, update_alpha
@@ -215,6 +216,10 @@ class DPPlackettLuceGibbs(PoolKernel):
     def read_prior(self, z: dict, args: tuple, kwargs: dict) -> tuple[dict[str, Any], Array | None]:
         mixture, inputs = self._read(z, args, kwargs)
         return mixture.scales._asdict(), inputs.log_judges
+
+    def _partition(self, z: dict, args: tuple, kwargs: dict) -> Partition:
+        mixture, _ = self._read(z, args, kwargs)
+        return Partition(mixture.labels, self._num_slots, mixture.partition.kappa)
 
     def _scales(self, z: dict, args: tuple, kwargs: dict) -> Scales:
         if not self._is_block:
