@@ -42,6 +42,7 @@ _FORMATS = {
     "read .soc, .soi": "numpyro_rankings.readers.preflib:read_preflib",
     "write .blt": "numpyro_rankings.readers.blt:write_blt",
     "read table of pairs": "numpyro_rankings.readers.frames:read_pairs",
+    "read table of games": "numpyro_rankings.readers.frames:read_games",
     "read .toc, .toi, .cat": "numpyro_rankings.readers.tied_orders:read_preflib_buckets",
 }
 
