@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from jax import Array
@@ -294,9 +295,10 @@ def plackett_luce_ties(
        (50, 1)
     """
     with jax.ensure_compile_time_eval():  # they are known also while something is traced
-        levels, offered = orders.levels_of_items(), orders.offered()
-        sizes = (levels[:, :, None] == jnp.arange(orders.num_items)).sum(1)
-        largest = max(int(sizes.max()), 2)
+        levels, offered = np.asarray(orders.levels_of_items()), orders.offered()
+    row, item = np.nonzero(levels >= 0)
+    buckets = row * orders.num_items + levels[row, item]
+    largest = max(2, *np.unique(buckets, return_counts=True)[1].tolist())
     prior = dist.Dirichlet(jnp.broadcast_to(jnp.asarray(shape, float), (orders.num_items,)))
     of_ties = dist.LogNormal(0.0, 1.0) if tie_prior is None else tie_prior
 
@@ -388,14 +390,7 @@ def bradley_terry(
         games.results.sum(1), logits=jnp.stack(scores, axis=-1), total_count_max=games.num_games
     )
     with numpyro.plate("row", len(games.pairs), dim=-1):
-        numpyro.sample(
-            "results",
-            dist.Multinomial(
-                number, logits=jnp.stack(scores, axis=-1), total_count_max=games.num_games
-            ),
-            obs=games.results,
-            infer={"event_dims": ["result"]},
-        )
+        numpyro.sample("results", likelihood, obs=games.results, infer={"event_dims": ["result"]})
 
 
 def gamma_process_plackett_luce(
