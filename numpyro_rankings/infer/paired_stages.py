@@ -27,7 +27,8 @@ class PairStages:
         is_home = games.at_home is not None
         self.at_home = np.asarray(games.at_home, float) if is_home else np.zeros(len(self.pairs))
         self.tie_sizes = np.array([2] if games.has_ties else [], int)
-        self.ties, self.home = np.ones(len(self.tie_sizes)), 1.0 if is_home else None
+        self.ties = np.ones(len(self.tie_sizes))
+        self.home: float | None = 1.0 if is_home else None
         if games.has_ties and not self.results[:, :2].any():
             raise RankingsError("the likelihood has no maximum: all games are ties")
         rows, size = np.arange(len(self.pairs)), n + len(self.tie_sizes) + is_home
@@ -56,10 +57,12 @@ class PairStages:
         return log_p, np.exp(log_p)
 
     def _information(self, p: np.ndarray) -> np.ndarray:
-        expected, found, means = p * self.counts[:, None], 0.0, 0.0
-        for k, part in enumerate(self._tables):
-            found = found + part.T @ part.multiply(expected[:, k, None]).tocsr()
-            means = means + part.multiply(p[:, k, None]).tocsr()
+        expected = p * self.counts[:, None]
+        means = sum(part.multiply(p[:, k, None]).tocsr() for k, part in enumerate(self._tables))
+        found = sum(
+            part.T @ part.multiply(expected[:, k, None]).tocsr()
+            for k, part in enumerate(self._tables)
+        )
         return (found - means.T @ means.multiply(self.counts[:, None]).tocsr()).toarray()
 
     def best(self, times: float) -> tuple[np.ndarray, int]:
@@ -75,7 +78,8 @@ class PairStages:
             log_total, shares = np.log(shares.sum()) + x[:n].max(), shares / shares.sum()
             value = (self.results * log_p).sum() + times * (x[:n].sum() - n * log_total)
             missing = self.results - p * self.counts[:, None]
-            gradient = sum(part.T @ missing[:, k] for k, part in enumerate(self._tables))
+            slopes = [part.T @ missing[:, k] for k, part in enumerate(self._tables)]
+            gradient = np.sum(slopes, axis=0)
             gradient[:n] += times * (1 - n * shares)
             curvature = self._information(p)
             curvature[:n, :n] += n * times * (np.diag(shares) - np.outer(shares, shares))
@@ -119,6 +123,8 @@ class PairStages:
         γ that decreases it is the reverse. Ties, which also help, are left out. A prior of the
         weights holds these, so that a win at home and one away are enough.
         """
+        if self.home is None:
+            return
         wins = [self.results[:, k] > 0 for k in (0, 1)]
         if has_prior:
             is_bounded = [bool((won & (self.at_home > 0)).any()) for won in wins]

@@ -1,7 +1,6 @@
 """Maximum likelihood and maximum a posteriori weights of the Plackett–Luce model."""
 
 import warnings
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -60,7 +59,8 @@ class PlackettLuceFit(NamedTuple):
 
     def _further(self) -> dict[str, float]:
         """Return the names and values of what is estimated beside the weights, as logarithms."""
-        found = {f"tie{d}": float(np.log(self.tie_strengths[d - 2])) for d in self.tie_sizes}
+        strengths = {} if self.tie_strengths is None else dict(enumerate(self.tie_strengths, 2))
+        found = {f"tie{d}": float(np.log(strengths[d])) for d in self.tie_sizes}
         if self.home_advantage is not None:
             found["home"] = float(np.log(self.home_advantage))
         return found
@@ -269,12 +269,15 @@ def fit_stages(stages: "Stages", items: tuple[str, ...], shape: float) -> Placke
     """Return the weights of highest density, and what else is estimated."""
     if shape == 1.0:
         _check_that_there_is_a_maximum(items, stages)
-    is_paired, n = isinstance(stages, PairStages), len(items)
-    if is_paired and stages.home is not None:
-        stages.check_home(shape > 1.0)
+    n, home = len(items), None
     # over all scales the density is highest at Σ w = n (a - 1) / b, which is 1 with this b
     prior = n * (shape - 1.0)
-    weights, iteration = (stages.best if is_paired else partial(_climb, stages))(shape - 1.0)
+    if isinstance(stages, PairStages):
+        stages.check_home(shape > 1.0)
+        weights, iteration = stages.best(shape - 1.0)
+        home = stages.home
+    else:
+        weights, iteration = _climb(stages, shape - 1.0)
     information = stages.information(weights)
     # a prior is worth that many choices from all items
     information[:n, :n] += prior * (np.diag(weights) - np.outer(weights, weights))
@@ -282,7 +285,6 @@ def fit_stages(stages: "Stages", items: tuple[str, ...], shape: float) -> Placke
     if len(stages.tie_sizes):
         strengths = np.zeros(max(stages.tie_sizes) - 1)
         strengths[np.array(stages.tie_sizes) - 2] = stages.ties
-    home = stages.home if is_paired else None
     likelihood = stages.log_likelihood(weights)
     return PlackettLuceFit(weights, likelihood, iteration, items, information, strengths, home)
 

@@ -73,7 +73,7 @@ def negative_log_likelihood(parameters, table, has_ties, is_home, num_items):
     total = -(x.mean() ** 2)
     for line in table.itertuples():
         one, two = (np.exp(x[int(name[1:])]) for name in (line.first, line.second))
-        if line.at is not None:
+        if isinstance(line.at, str):
             one *= gamma
         f = {"first": one, "second": two, "tie": tie * np.sqrt(one * two)}
         total += np.log(f[line.winner] / sum(f.values()))
