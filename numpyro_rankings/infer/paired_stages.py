@@ -9,8 +9,9 @@ from numpyro_rankings.rankings import Games, RankingsError
 
 # Item i, at home if any is, and item j have the scores a = x_i + h and b = x_j, where x are log
 # weights and h is log γ; the score of a tie is log δ + (a + b) / 2. Each result has a probability
-# proportional to exp(score). So the log likelihood is concave in x, log δ and h. A result is a row
-# of a table of coefficients of these, and the information of a game is the covariance of that row.
+# proportional to exp(score). So the log likelihood is concave in x, log δ and h. There is a table
+# for each result: its rows are the coefficients of x, log δ and h in the score, game by game. The
+# information of a game is the covariance of its row over the results.
 
 
 class PairStages:
