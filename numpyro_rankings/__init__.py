@@ -10,6 +10,7 @@ from numpyro_rankings._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from numpyro_rankings.datasets import list_datasets, load_dataset
+    from numpyro_rankings.infer.bradley_terry_map import bradley_terry_map
     from numpyro_rankings.infer.plackett_luce_map import plackett_luce_map
     from numpyro_rankings.posterior import (
         Draws,
@@ -40,7 +41,13 @@ if TYPE_CHECKING:
     from numpyro_rankings.posterior.predictive_checks import posterior_predictive_checks
     from numpyro_rankings.posterior.relabeling import relabel_samples
     from numpyro_rankings.posterior.stacking import stack_chains
-    from numpyro_rankings.rankings import Comparisons, PartialOrders, Rankings, RankingsError
+    from numpyro_rankings.rankings import (
+        Comparisons,
+        Games,
+        PartialOrders,
+        Rankings,
+        RankingsError,
+    )
     from numpyro_rankings.readers import Survey, read_rankings, read_survey
     from numpyro_rankings.report.comparison import compare
     from numpyro_rankings.report.group_path import group_path, lasting_number
@@ -55,6 +62,7 @@ find_old_modules()
 _HOMES = {
     "Comparisons": "rankings",
     "Draws": "posterior",
+    "Games": "rankings",
     "PartialOrders": "rankings",
     "Rankings": "rankings",
     "RankingsError": "rankings",
@@ -62,6 +70,7 @@ _HOMES = {
     "StoreError": "run",
     "Survey": "readers",
     "adjusted_rand_index": "posterior.partitions",
+    "bradley_terry_map": "infer.bradley_terry_map",
     "check": "self_check",
     "cluster_profiles": "posterior",
     "coclustering": "posterior.partitions",
@@ -99,6 +108,7 @@ _HOMES = {
 __all__ = [
     "Comparisons",
     "Draws",
+    "Games",
     "PartialOrders",
     "Rankings",
     "RankingsError",
@@ -106,6 +116,7 @@ __all__ = [
     "StoreError",
     "Survey",
     "adjusted_rand_index",
+    "bradley_terry_map",
     "check",
     "cluster_profiles",
     "coclustering",

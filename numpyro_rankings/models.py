@@ -4,7 +4,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from jax import Array
@@ -24,6 +26,7 @@ from numpyro_rankings.distributions import (
     FiniteDirichletPartition,
     GeneralizedMallows,
     MallowsConcentrationPrior,
+    PlackettLuceTies,
     RandomPermutation,
     TopTPlackettLuce,
     links_to_partition,
@@ -39,7 +42,7 @@ from numpyro_rankings.ops.random_measures import (
     log_pitt_walker,
 )
 from numpyro_rankings.ops.sums import count_by_label
-from numpyro_rankings.rankings import Orders, PartialOrders, Rankings, num_stages
+from numpyro_rankings.rankings import Games, Orders, PartialOrders, Rankings, num_stages
 
 
 def mallows_mixture(
@@ -240,6 +243,155 @@ def plackett_luce(
             obs=rankings.orderings[rankings.row_index],
             infer={"event_dims": ["stage"]},
         )
+
+
+def plackett_luce_ties(
+    orders: PartialOrders,
+    *,
+    shape: Any = 1.0,
+    tie_prior: dist.Distribution | None = None,
+    num_components: int = 1,
+    share_concentration: float = 1.0,
+) -> None:
+    r"""
+    Davidson–Luce model of orders with true ties, whose strengths are sampled, for NUTS.
+
+    A tie is a choice of its own, of a set of items, and not "no opinion": see
+    :class:`~numpyro_rankings.distributions.PlackettLuceTies`. The weights are Dirichlet(a). The
+    labels of a mixture are summed out. Its components are interchangeable: chains may number them
+    differently.
+
+    Sites: ``weights`` (n,), normalised, and ``tie_strengths`` :math:`δ_2, …, δ_D`, (D - 1,), where
+    D is the size of the largest tie, at least 2; with K > 1 components ``shares`` (K,), ``weights``
+    (K, n) and ``tie_strengths`` (K, D - 1). The observed ``orders`` have a row for each row of the
+    data, whose density is raised to its count; ``orders.expand()`` has one for each judge.
+
+    :param orders: each row an order of buckets, for instance tops, subsets or pairs. They cannot be
+        arguments of a compiled function (``jit_model_args``).
+    :param shape: a, a number or one for each item, (n,).
+    :param tie_prior: of each δ, by default LogNormal(0, 1): two items of the same weight, alone,
+        are tied with a probability of :math:`δ_2 / (2 + δ_2)`, 1/3 in the median and from 0.09 to
+        0.72 with probability 0.9.
+    :param num_components: K.
+    :param share_concentration: κ, of symmetric Dirichlet(κ) shares of the components.
+    :raises RankingsError: for a row that is no order of buckets.
+
+    **References:**
+
+    1. Turner, H. L., van Etten, J., Firth, D., Kosmidis, I. (2020), "Modelling rankings in R: the
+       PlackettLuce package", Computational Statistics.
+
+    .. doctest::
+
+       >>> import jax
+       >>> from numpyro.infer import MCMC, NUTS
+       >>> from numpyro_rankings import PartialOrders
+       >>> from numpyro_rankings.models import plackett_luce_ties
+       >>> orders = PartialOrders.from_buckets(
+       ...     [["a", ["b", "c"]], [["a", "b"], "c"], ["c", "a", "b"]], items=["a", "b", "c"]
+       ... )
+       >>> mcmc = MCMC(NUTS(plackett_luce_ties), num_warmup=50, num_samples=50, progress_bar=False)
+       >>> mcmc.run(jax.random.key(0), orders)
+       >>> mcmc.get_samples()["tie_strengths"].shape
+       (50, 1)
+    """
+    with jax.ensure_compile_time_eval():  # they are known also while something is traced
+        levels, offered = np.asarray(orders.levels_of_items()), orders.offered()
+    row, item = np.nonzero(levels >= 0)
+    buckets = row * orders.num_items + levels[row, item]
+    largest = max(2, *np.unique(buckets, return_counts=True)[1].tolist())
+    prior = dist.Dirichlet(jnp.broadcast_to(jnp.asarray(shape, float), (orders.num_items,)))
+    of_ties = dist.LogNormal(0.0, 1.0) if tie_prior is None else tie_prior
+
+    def sample_component() -> tuple[Array, Array]:
+        weights = numpyro.sample("weights", prior, infer={"event_dims": ["item"]})
+        joint = of_ties.expand((largest - 1,)).to_event(1)
+        ties = numpyro.sample("tie_strengths", joint, infer={"event_dims": ["tie_size"]})
+        return jnp.log(weights), jnp.log(ties)
+
+    if num_components == 1:
+        likelihood: dist.Distribution = PlackettLuceTies(*sample_component(), offered)
+    else:
+        kappa = jnp.full(num_components, share_concentration, float)
+        shares = numpyro.sample(
+            "shares", dist.Dirichlet(kappa), infer={"event_dims": ["component"]}
+        )
+        with numpyro.plate("cluster", num_components, dim=-1):
+            component = sample_component()
+        sets = None if offered is None else offered[:, None]
+        likelihood = dist.MixtureSameFamily(
+            dist.Categorical(shares), PlackettLuceTies(*component, sets)
+        )
+    with numpyro.plate("row", orders.num_rows, dim=-1), handlers.scale(scale=orders.counts):
+        numpyro.sample("orders", likelihood, obs=levels, infer={"event_dims": ["item"]})
+
+
+def bradley_terry(
+    games: Games,
+    *,
+    shape: Any = 1.0,
+    home_prior: dist.Distribution | None = None,
+    tie_prior: dist.Distribution | None = None,
+) -> None:
+    r"""
+    Bradley–Terry model of games of two items, with ties and an advantage at home, for NUTS.
+
+    Item i, at home, wins against item j, ties, or loses with probabilities proportional to
+    :math:`γ w_i`, :math:`δ \sqrt{γ w_i w_j}` and :math:`w_j`, as in
+    :func:`~numpyro_rankings.bradley_terry_map`. The weights are Dirichlet(a).
+
+    Sites: ``weights`` (n,), normalised; ``home_advantage`` γ, if some item was at home;
+    ``tie_strength`` δ, if there are ties; and the observed ``results``, (rows, 2) or (rows, 3).
+    Without home and ties it is the posterior of :class:`~numpyro_rankings.infer.PlackettLuceGibbs`
+    with partial orders of two items, which has no steps to tune and is faster.
+
+    :param games: counted games.
+    :param shape: a, a number or one for each item, (n,).
+    :param home_prior: of γ, by default LogNormal(0, 1): between two items of the same weight the
+        one at home wins with probability :math:`γ / (1 + γ)`, 1/2 in the median and from 0.16 to
+        0.84 with probability 0.9.
+    :param tie_prior: of δ, by default LogNormal(0, 1), as in :func:`plackett_luce_ties`.
+    :raises TypeError: for other data than games.
+
+    **References:**
+
+    1. Davidson, R. R., Beaver, R. J. (1977), "On extending the Bradley–Terry model to incorporate
+       within-pair order effects", Biometrics 33.
+
+    .. doctest::
+
+       >>> import jax
+       >>> import pandas as pd
+       >>> from numpyro.infer import MCMC, NUTS
+       >>> from numpyro_rankings import Games
+       >>> from numpyro_rankings.models import bradley_terry
+       >>> table = pd.DataFrame({"home": ["x", "y", "x"], "away": ["y", "x", "y"], "won": [*"HHD"]})
+       >>> games = Games.from_pairs(table, winner="won", pair=("home", "away"), home="home")
+       >>> mcmc = MCMC(NUTS(bradley_terry), num_warmup=50, num_samples=50, progress_bar=False)
+       >>> mcmc.run(jax.random.key(0), games)
+       >>> sorted(mcmc.get_samples())
+       ['home_advantage', 'tie_strength', 'weights']
+    """
+    if not isinstance(games, Games):
+        raise TypeError(
+            f"games must be Games, got {type(games).__name__}: Games.from_pairs counts those of a "
+            "table, and Games.from_orders those of partial orders"
+        )
+    prior = dist.Dirichlet(jnp.broadcast_to(jnp.asarray(shape, float), (games.num_items,)))
+    weights = numpyro.sample("weights", prior, infer={"event_dims": ["item"]})
+    first, second = jnp.log(weights)[games.pairs.T]
+    if games.at_home is not None:
+        of_home = dist.LogNormal(0.0, 1.0) if home_prior is None else home_prior
+        first += games.at_home * jnp.log(numpyro.sample("home_advantage", of_home))
+    scores = [first, second]
+    if games.has_ties:
+        of_ties = dist.LogNormal(0.0, 1.0) if tie_prior is None else tie_prior
+        scores.append(jnp.log(numpyro.sample("tie_strength", of_ties)) + (first + second) / 2)
+    likelihood = dist.Multinomial(
+        games.results.sum(1), logits=jnp.stack(scores, axis=-1), total_count_max=games.num_games
+    )
+    with numpyro.plate("row", len(games.pairs), dim=-1):
+        numpyro.sample("results", likelihood, obs=games.results, infer={"event_dims": ["result"]})
 
 
 def gamma_process_plackett_luce(

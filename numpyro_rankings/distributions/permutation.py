@@ -18,6 +18,7 @@ from numpyro.util import is_prng_key
 
 from numpyro_rankings.distributions import constraints
 from numpyro_rankings.ops.checks import check_whole
+from numpyro_rankings.rankings import PartialOrders, Rankings
 
 __all__ = ["RandomPermutation", "all_permutations"]
 
@@ -93,6 +94,13 @@ class RandomPermutation(Distribution):
 
 def check_event(value: ArrayLike, distribution: Distribution) -> tuple[int, ...]:
     """Return the leading axes of a value, after checking the length of its last axis."""
+    if isinstance(value, Rankings):
+        name, remedy = type(distribution).__name__, "the array rankings.orderings"
+        if name == "PlackettLuceTies":
+            remedy = "PartialOrders.from_rankings(rankings).levels_of_items()"
+        raise TypeError(f"{name} takes arrays, not Rankings: give {remedy}")
+    if isinstance(value, PartialOrders):
+        raise TypeError(f"{type(distribution).__name__} scores orderings alone, not PartialOrders")
     shape = jnp.shape(value)
     (expected,) = distribution.event_shape
     if not shape or shape[-1] != expected:

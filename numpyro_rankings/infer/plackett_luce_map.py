@@ -4,13 +4,15 @@ import warnings
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.optimize import least_squares
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import norm
 
+from numpyro_rankings.infer.newton import climb
+from numpyro_rankings.infer.paired_stages import PairStages
 from numpyro_rankings.infer.tied_stages import TiedStages
-from numpyro_rankings.rankings import PartialOrders, Rankings, RankingsError, check_rankings
+from numpyro_rankings.rankings import Games, PartialOrders, Rankings, RankingsError, check_rankings
+from numpyro_rankings.rankings.games import are_games
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,9 +35,11 @@ class PlackettLuceFit(NamedTuple):
     - **information** - observed information of the log weights, float64 (n, n). It is singular,
       because only differences of log weights matter. A prior adds that of the choices that it is
       worth. With ties it has a further row and column for the log strength of each size of ties
-      that occurs.
+      that occurs, and with an advantage at home a last one for its logarithm.
     - **tie_strengths** - with ties :math:`\\delta_2, …, \\delta_D`, float64 (D - 1,), where D is
       the size of the largest tie; 0 for sizes that do not occur. None without ties.
+    - **home_advantage** - of :func:`~numpyro_rankings.bradley_terry_map` with ``home``, the factor
+      γ of the weight of an item at home; otherwise None.
     """
 
     weights: np.ndarray
@@ -44,6 +48,7 @@ class PlackettLuceFit(NamedTuple):
     items: tuple[str, ...]
     information: np.ndarray
     tie_strengths: np.ndarray | None = None
+    home_advantage: float | None = None
 
     @property
     def tie_sizes(self) -> tuple[int, ...]:
@@ -52,10 +57,18 @@ class PlackettLuceFit(NamedTuple):
             return ()
         return tuple((np.flatnonzero(self.tie_strengths) + 2).tolist())
 
+    def _further(self) -> dict[str, float]:
+        """Return the names and values of what is estimated beside the weights, as logarithms."""
+        strengths = {} if self.tie_strengths is None else dict(enumerate(self.tie_strengths, 2))
+        found = {f"tie{d}": float(np.log(strengths[d])) for d in self.tie_sizes}
+        if self.home_advantage is not None:
+            found["home"] = float(np.log(self.home_advantage))
+        return found
+
     def covariance(self, reference: str | None = None) -> np.ndarray:
         """Return the approximate covariance of the log weights, (n, n).
 
-        With ties it has a further row and column for each log strength, as the information has.
+        It has further rows and columns as the information has.
 
         :param reference: the item whose log weight is 0; by default their mean is 0.
         """
@@ -78,11 +91,11 @@ class PlackettLuceFit(NamedTuple):
 
         With ties the last rows, ``tie2``, ``tie3``, …, are of the logarithms of the tie strengths,
         which are compared with 0: :math:`\\delta_2 = 1` ties two items of the same weight, alone,
-        with probability 1/3.
+        with probability 1/3. The last row, ``home``, is of the logarithm of the advantage at home.
 
         :param reference: the item whose log weight is 0; by default the mean of all is 0.
         :param level: probability of the intervals.
-        :return: a row for each item, and for each size of ties.
+        :return: a row for each item, for each size of ties, and for the advantage at home.
 
         **References:**
 
@@ -100,12 +113,10 @@ class PlackettLuceFit(NamedTuple):
         if not 0 < level < 1:
             raise ValueError(f"level must be a probability between 0 and 1, got {level!r}")
         index, n = self._index(reference), len(self.items)
-        log_weights = _contrasts(n, index) @ np.log(self.weights)
+        log_weights, further = _contrasts(n, index) @ np.log(self.weights), self._further()
         order = np.argsort(-log_weights, kind="stable")
-        if self.tie_strengths is not None:
-            log_ties = np.log(self.tie_strengths[np.array(self.tie_sizes) - 2])
-            log_weights = np.append(log_weights, log_ties)
-            order = np.append(order, np.arange(n, len(log_weights)))
+        log_weights = np.append(log_weights, list(further.values()))
+        order = np.append(order, np.arange(n, len(log_weights)))
         covariance, width = self.covariance(reference), norm.ppf(0.5 + level / 2)
         error = np.sqrt(np.maximum(np.diag(covariance), 0.0))
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -125,7 +136,7 @@ class PlackettLuceFit(NamedTuple):
             "quasi_low": log_weights - width * np.sqrt(quasi),
             "quasi_high": log_weights + width * np.sqrt(quasi),
         }
-        names = [*self.items, *(f"tie{size}" for size in self.tie_sizes)]
+        names = [*self.items, *further]
         table = pd.DataFrame(columns, index=pd.Index(names, name="item")).iloc[order]
         table.attrs = {"quasi_error": quasi_error, "level": level, "reference": reference}
         return table
@@ -146,29 +157,27 @@ def _contrasts(n: int, reference: int | None) -> np.ndarray:
 
 def _quasi_variances(covariance: np.ndarray) -> tuple[np.ndarray, float]:
     """Return quasi-variances, (n,), and the largest relative error of standard errors by them."""
-    # They minimise the sum of squares of log((q_i + q_k) / v_ik) over the pairs of items.
+    # They minimise the sum of squares of r_ik = log((q_i + q_k) / v_ik) over the pairs of items. By
+    # Gauss and Newton: the derivative of r_ik by log q_i is the share q_i / (q_i + q_k).
     n = len(covariance)
-    variance = np.diag(covariance)
-    low, high = np.triu_indices(n, 1)
-    of_pairs = (variance[:, None] + variance - 2 * covariance)[low, high]
+    variance, itself = np.diag(covariance), np.eye(n, dtype=bool)
+    of_pairs = np.where(itself, 1.0, variance[:, None] + variance - 2 * covariance)
     if n == 2:
-        return np.full(2, of_pairs[0] / 2), 0.0
+        return np.full(2, of_pairs[0, 1] / 2), 0.0
     # exact if the information is diagonal but for the choices: start from the mean over pairs
-    start = np.bincount(low, of_pairs, n) + np.bincount(high, of_pairs, n)
-    start = np.maximum(start - of_pairs.sum() / (n - 1), 1e-3 * start) / max(n - 2, 1)
+    start = of_pairs.sum(1) - 1
+    start = np.maximum(start - start.sum() / (2 * n - 2), 1e-3 * start) / (n - 2)
 
-    def errors(log_quasi: np.ndarray) -> np.ndarray:
+    def evaluate(log_quasi: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         quasi = np.exp(log_quasi)
-        return np.log((quasi[low] + quasi[high]) / of_pairs)
+        total = quasi[:, None] + quasi
+        errors = np.where(itself, 0.0, np.log(total / of_pairs))
+        share = np.where(itself, 0.0, quasi[:, None] / total)
+        slopes = share * share.T + np.diag((share**2).sum(1))
+        return -(errors**2).sum() / 4, -(share * errors).sum(1), slopes
 
-    def slopes(log_quasi: np.ndarray) -> np.ndarray:
-        quasi, rows = np.exp(log_quasi), np.arange(len(low))
-        found, total = np.zeros((len(low), n)), quasi[low] + quasi[high]
-        found[rows, low], found[rows, high] = quasi[low] / total, quasi[high] / total
-        return found
-
-    quasi = np.exp(least_squares(errors, np.log(start), slopes).x)
-    ratio = np.sqrt((quasi[low] + quasi[high]) / of_pairs)
+    quasi = np.exp(climb(evaluate, np.log(start))[0])
+    ratio = np.sqrt((quasi[:, None] + quasi) / of_pairs)[~itself]
     return quasi, float(np.abs(ratio - 1).max())
 
 
@@ -188,10 +197,14 @@ def plackett_luce_map(
     weights are multiplied by the ratio of how often an item was chosen and how often that is
     expected, where a tie of d items is 1/d of a choice, and then the strengths by that of ties.
 
+    Partial orders of two items each are games of the Bradley–Terry model, whose maximum is found by
+    Newton's method. :func:`~numpyro_rankings.bradley_terry_map` takes them with an advantage at
+    home.
+
     :param rankings: top-t rankings of all items, or of choice sets, or partial orders. Each row of
         these must be an order of buckets: listed items whose order is not known count as tied. If
-        a judge compared pairs that are no such order, give each pair a row of its own. Ties of
-        more than some 30 items lose digits: leave out a last bucket that only holds the rest.
+        a judge compared pairs that are no such order, give each pair a row of its own. A last
+        bucket that only holds the rest is no tie: leave it out.
     :param shape: a >= 1 of the prior Gamma(a, b) of each weight. With 1 the result is the maximum
         of the likelihood. With 2 it is as if each item had been chosen once more, from all
         items.
@@ -223,39 +236,61 @@ def plackett_luce_map(
        >>> plackett_luce_map(games).tie_strengths.round(3).tolist()
        [0.5]
     """
-    if isinstance(rankings, PartialOrders) and not np.asarray(rankings.has_ties).any():
-        rankings = rankings.to_rankings()
-    if not isinstance(rankings, PartialOrders):
-        check_rankings(rankings)
-    for name, value in (("shape", shape), ("rate", rate)):
-        if np.ndim(value) > 0 or np.asarray(value).dtype.kind not in "iuf":
-            raise ValueError(f"{name} must be a number, got {value!r}")
-    if not (np.isfinite(shape) and shape >= 1.0):
-        raise ValueError(f"shape must be at least 1, or there is no maximum; got {shape!r}")
+    check_shape(shape)
+    if np.ndim(rate) > 0 or np.asarray(rate).dtype.kind not in "iuf":
+        raise ValueError(f"rate must be a number, got {rate!r}")
     if not (np.isfinite(rate) and rate >= 0.0):
         raise ValueError(f"rate must be a number, 0 or more; got {rate!r}")
+    return fit_stages(_stages_of(rankings), rankings.items, shape)
+
+
+def _stages_of(rankings: Rankings | PartialOrders) -> "Stages":
+    if isinstance(rankings, PartialOrders):
+        if are_games(rankings):
+            return PairStages(Games.from_orders(rankings))
+        if np.asarray(rankings.has_ties).any():
+            return TiedStages(rankings)
+        rankings = rankings.to_rankings()
+    check_rankings(rankings)
     if rankings.num_items < 2:
         raise ValueError("a ranking needs at least 2 items")
-    stages = TiedStages(rankings) if isinstance(rankings, PartialOrders) else _Stages(rankings)
+    return _Stages(rankings)
+
+
+def check_shape(shape: float) -> None:
+    """Refuse a prior of the weights without a highest density."""
+    if np.ndim(shape) > 0 or np.asarray(shape).dtype.kind not in "iuf":
+        raise ValueError(f"shape must be a number, got {shape!r}")
+    if not (np.isfinite(shape) and shape >= 1.0):
+        raise ValueError(f"shape must be at least 1, or there is no maximum; got {shape!r}")
+
+
+def fit_stages(stages: "Stages", items: tuple[str, ...], shape: float) -> PlackettLuceFit:
+    """Return the weights of highest density, and what else is estimated."""
     if shape == 1.0:
-        _check_that_there_is_a_maximum(rankings.items, stages)
-    n = rankings.num_items
+        _check_that_there_is_a_maximum(items, stages)
+    n, home = len(items), None
     # over all scales the density is highest at Σ w = n (a - 1) / b, which is 1 with this b
     prior = n * (shape - 1.0)
-    weights, iteration = _climb(stages, shape - 1.0)
+    if isinstance(stages, PairStages):
+        stages.check_home(shape > 1.0)
+        weights, iteration = stages.best(shape - 1.0)
+        home = stages.home
+    else:
+        weights, iteration = _climb(stages, shape - 1.0)
     information = stages.information(weights)
     # a prior is worth that many choices from all items
     information[:n, :n] += prior * (np.diag(weights) - np.outer(weights, weights))
-    found = weights, stages.log_likelihood(weights), iteration, rankings.items, information
-    if not isinstance(stages, TiedStages):
-        return PlackettLuceFit(*found)
-    strengths = np.zeros(stages.tie_sizes.max() - 1)
-    strengths[stages.tie_sizes - 2] = stages.ties
-    return PlackettLuceFit(*found, strengths)
+    strengths = None
+    if len(stages.tie_sizes):
+        strengths = np.zeros(max(stages.tie_sizes) - 1)
+        strengths[np.array(stages.tie_sizes) - 2] = stages.ties
+    likelihood = stages.log_likelihood(weights)
+    return PlackettLuceFit(weights, likelihood, iteration, items, information, strengths, home)
 
 
 def _climb(stages: "_Stages | TiedStages", times: float) -> tuple[np.ndarray, int]:
-    """Return the weights of highest density, (n,), and the number of iterations.
+    """Return the weights of highest density by the MM algorithm, and the number of iterations.
 
     :param times: how often each item is chosen once more, from all items.
     """
@@ -284,6 +319,8 @@ class _Stages:
 
     Stages with one item in play are not informative and are left out.
     """
+
+    tie_sizes = ties = ()
 
     def __init__(self, rankings: Rankings) -> None:
         n = rankings.num_items
@@ -391,7 +428,10 @@ class _Stages:
         return (before > 0) | ((self.listed.T @ self.unlisted).toarray() > 0)
 
 
-def _check_that_there_is_a_maximum(items: tuple[str, ...], stages: "_Stages | TiedStages") -> None:
+Stages = _Stages | TiedStages | PairStages
+
+
+def _check_that_there_is_a_maximum(items: tuple[str, ...], stages: Stages) -> None:
     """Check that every item beats every other, directly or through others [1, assumption 1]."""
     beats = stages.beats()
     np.fill_diagonal(beats, False)
@@ -407,7 +447,7 @@ def _check_that_there_is_a_maximum(items: tuple[str, ...], stages: "_Stages | Ti
         "not compared with": outside & ~reach & ~reached,
     }
     # ties between such items are enough for a maximum in rare cases only
-    has = "may have no maximum" if isinstance(stages, TiedStages) else "has no maximum"
+    has = "may have no maximum" if len(stages.tie_sizes) else "has no maximum"
     phrases = [f"{_name(items, which)} {how}" for how, which in kinds.items() if which.any()]
     raise RankingsError(
         f"the likelihood {has}: {', '.join(phrases)} the other items. Leave them out, or give the "

@@ -138,7 +138,7 @@ class RankingKernel(GibbsKernel):
     ) -> tuple[dict, Array]:
         """Draw the labels of some judges together with their orderings."""
         partition = self._partition(z, *given)
-        if partition is None or not isinstance(orders, PartialOrders):
+        if partition is None or isinstance(orders, Comparisons):
             return z, orderings
         site = self._sites["assignments"]
 

@@ -8,8 +8,6 @@ from numpyro_rankings.rankings import PartialOrders, RankingsError
 from numpyro_rankings.rankings.orderings import row_keys
 from numpyro_rankings.rankings.partial_orders import check_buckets
 
-_TOLERANCE = 1e-6  # of numbers that are 0 but for rounding
-
 
 class TiedStages:
     """The sets in play at all stages, where equal ones are merged, and what was chosen from them.
@@ -60,17 +58,15 @@ class TiedStages:
     # with item i have w_i e_{d-1}(w without w_i) of it.
 
     def _parts(self, weights: np.ndarray) -> list[tuple]:
-        """Return for each size w, e_d and the e_k without each item; they are kept."""
+        """Return for each size w, e_d and e_{d-1} without each item; they are kept."""
         if weights is self._weights:  # of the step before, in which ties changed
             return self._kept
         base, parts = np.append(weights, 0.0), []
         for d in (1, *self.tie_sizes):
             w = (base ** (1 / d))[self.sets]
-            sums = _symmetric(w, d)
-            without = [np.ones_like(w)]
-            for k in range(1, d):
-                without.append(np.maximum(sums[k][:, None] - w * without[-1], 0.0))
-            parts.append((w, sums[d], without))
+            without = _symmetric_without(w, d - 1)
+            # each set of d items is counted once for each of them
+            parts.append((w, (w * without).sum(1) / d, without))
         self._weights, self._kept = weights, parts
         return parts
 
@@ -80,11 +76,14 @@ class TiedStages:
         total = np.sum([tie * e for tie, (_, e, _) in zip(strengths, parts, strict=True)], axis=0)
         sizes = (1, *self.tie_sizes)
         shares = [
-            w * without[-1] * (tie / d / total)[:, None]
+            w * without * (tie / d / total)[:, None]
             for d, tie, (w, _, without) in zip(sizes, strengths, parts, strict=True)
         ]
-        for d, tie, share, (_, e, _) in zip(sizes, strengths, shares, parts, strict=True):
-            _check_rounding(share.sum(1) - tie * e / total, d)
+        if not np.isfinite(total).all():
+            raise RankingsError(
+                f"ties of {max(sizes)} items are too large to be computed: if a last bucket only "
+                "has the rest of the items, leave it out"
+            )
         return shares, total
 
     def times_in_play(self, weights: np.ndarray) -> np.ndarray:
@@ -115,14 +114,10 @@ class TiedStages:
         of_items, of_ties = np.sum(shares, axis=0), [share.sum(1) for share in shares[1:]]
         found = np.zeros((n + len(of_ties), n + len(of_ties)))
         of_size = zip((1, *self.tie_sizes), (1.0, *self.ties), self._parts(weights), strict=True)
-        for share, (d, tie, (w, _, without)) in zip(shares, of_size, strict=True):
-            single = self._by_item(share / d * self.counts[:, None])
-            together = np.zeros((n, n))
-            for s in range(d - 1):  # e_{d-2} without i and j, from e_k without j
-                right = (tie / d**2 * self.counts / total)[:, None] * w * without[d - 2 - s]
-                together += (self._table(w * (-w) ** s).T @ self._table(right)).toarray()
-            np.fill_diagonal(together, single)
-            found[:n, :n] += together
+        for share, (d, tie, (w, _, _)) in zip(shares, of_size, strict=True):
+            found[:n, :n] += np.diag(self._by_item(share / d * self.counts[:, None]))
+            if d > 1:
+                found[:n, :n] += self._together(w, d, tie / d**2 * self.counts / total)
         means = self._table(of_items * self.counts[:, None]).T
         found[:n, :n] -= (means @ self._table(of_items)).toarray()
         for k, own in enumerate(of_ties):
@@ -130,9 +125,21 @@ class TiedStages:
             found[:n, n + k] = found[n + k, :n] = mixed
             found[n + k, n:] = [-(self.counts @ (own * other)) for other in of_ties]
             found[n + k, n + k] += self.counts @ own
-        # only differences of log weights matter
-        _check_rounding(found[:n, :n].sum(1) / np.trace(found[:n, :n]), int(self.tie_sizes.max()))
         return found
+
+    def _together(self, w: np.ndarray, size: int, amounts: np.ndarray) -> np.ndarray:
+        """Return the sums over sets of w_i w_j e_{d-2}(w without these), times amounts, (n, n)."""
+        n = self.num_items
+        found = np.zeros((n + 1) * (n + 1))
+        for place, item in enumerate(self.sets.T):
+            rows = np.flatnonzero(item < n)
+            others = w[rows]
+            own = others[:, place] * amounts[rows]
+            others[:, place] = 0.0  # no set with it is left
+            values = own[:, None] * others * _symmetric_without(others, size - 2)
+            cells = item[rows, None] * (n + 1) + self.sets[rows]
+            found += np.bincount(cells.ravel(), values.ravel(), len(found))
+        return found.reshape(n + 1, n + 1)[:n, :n]
 
     def beats(self) -> np.ndarray:
         """Whether the item of the row was chosen while that of the column stayed, (n, n)."""
@@ -148,13 +155,30 @@ class TiedStages:
         return csr_array(entries, shape=(len(self.sets), self.num_items))
 
 
-def _symmetric(w: np.ndarray, degree: int) -> np.ndarray:
-    """Elementary symmetric polynomials e_0, …, e_d of each row of numbers, (d + 1, rows)."""
-    sums = np.zeros((degree + 1, len(w)))
-    sums[0] = 1.0
-    for column in w.T:
-        sums[1:] += column * sums[:-1]
-    return sums
+def _symmetric_without(w: np.ndarray, degree: int) -> np.ndarray:
+    """Elementary symmetric polynomials e_d of each row of numbers without each, (rows, T).
+
+    Those of the numbers before and of those after are combined. All terms are positive: a
+    difference such as e_d - w e_{d-1} would lose its digits where many numbers are.
+    """
+    if degree == 0:
+        return np.ones_like(w)
+    before = [np.zeros((degree + 1, len(w)))]
+    before[0][0] = 1.0
+    for column in w.T[:-1]:
+        before.append(_with_number(before[-1], column))
+    found, after = np.empty_like(w), before[0]
+    for place in range(w.shape[1] - 1, -1, -1):
+        found[:, place] = (before.pop() * after[::-1]).sum(0)
+        after = _with_number(after, w[:, place])
+    return found
+
+
+def _with_number(sums: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """Return the polynomials e_0, …, e_d, (d + 1, rows), with one more number in each row."""
+    more = sums.copy()
+    more[1:] += numbers * sums[:-1]
+    return more
 
 
 def _lines(orders: PartialOrders) -> tuple[np.ndarray, np.ndarray]:
@@ -181,15 +205,6 @@ def _entries(items: np.ndarray, which: np.ndarray, num_items: int) -> csr_array:
     row, place = np.nonzero(which)
     entries = np.ones(len(row)), (row, items[row, place])
     return csr_array(entries, shape=(len(items), num_items))
-
-
-def _check_rounding(error: np.ndarray, size: int) -> None:
-    """Refuse ties so large that differences of sums over sets have no correct digits."""
-    if not (np.abs(error) < _TOLERANCE).all():
-        raise RankingsError(
-            f"ties of {size} items are too large to be computed accurately: if a last bucket only "
-            "has the rest of the items, leave it out"
-        )
 
 
 def _check_tie_sizes(sizes: np.ndarray, in_play: np.ndarray, kinds: list) -> None:

@@ -8,11 +8,13 @@ from numpyro_rankings.rankings.container import (
     check_unranked,
     num_stages,
 )
+from numpyro_rankings.rankings.games import Games
 from numpyro_rankings.rankings.names import RankingsError
 from numpyro_rankings.rankings.partial_orders import PartialOrders
 
 __all__ = [
     "Comparisons",
+    "Games",
     "Orders",
     "PartialOrders",
     "Rankings",

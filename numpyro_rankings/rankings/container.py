@@ -43,6 +43,7 @@ _FORMATS = {
     "write .blt": "numpyro_rankings.readers.blt:write_blt",
     "read table of pairs": "numpyro_rankings.readers.frames:read_pairs",
     "read comparisons": "numpyro_rankings.readers.frames:read_comparisons",
+    "read table of games": "numpyro_rankings.readers.frames:read_games",
     "read .toc, .toi, .cat": "numpyro_rankings.readers.tied_orders:read_preflib_buckets",
 }
 

@@ -8,6 +8,7 @@ import pandas as pd
 
 from numpyro_rankings.rankings import (
     Comparisons,
+    Games,
     PartialOrders,
     Rankings,
     RankingsError,
@@ -16,12 +17,21 @@ from numpyro_rankings.rankings import (
 )
 from numpyro_rankings.rankings.comparisons import build_comparisons
 from numpyro_rankings.rankings.container import check_counts
-from numpyro_rankings.rankings.names import item_names, name_of, shown
+from numpyro_rankings.rankings.games import count_games
+from numpyro_rankings.rankings.names import is_missing, item_names, name_of, shown
 from numpyro_rankings.rankings.partial_orders import build_partial_orders
 from numpyro_rankings.rankings.preferences import closed, table_of_pairs
 from numpyro_rankings.rankings.ranks import orderings_of_ranks
 
 _TIES = ("tie", "draw", "tie (bothbad)")
+# results by the place of the winner in the pair; the last of three is a tie
+_RESULTS = (
+    ("h", "a", "d"),
+    ("home", "away", "draw"),
+    ("1", "2", "x"),
+    ("1-0", "0-1", "1/2-1/2"),
+    ("1-0", "0-1", "½-½"),
+)
 
 
 def read_long(
@@ -166,6 +176,49 @@ def _read_lines(
     return read._replace(counts=_counts(_column(df, count), count, rows, read.where))
 
 
+def read_games(
+    df: Any,
+    columns: tuple[str, ...],
+    home: str | None = None,
+    count: str | None = None,
+    items: Sequence[Any] | None = None,
+) -> Games:
+    """Count the games of a table.
+
+    See :meth:`numpyro_rankings.Games.from_pairs`.
+
+    :param columns: as in :func:`read_pairs`.
+    """
+    pairs, names = _pairs_of_items(df, columns[:2], items)
+    at_home = np.full(len(pairs), -1)
+    if home is not None:
+        at_home = _items_at_home(_column(df, home), home, pairs, names)
+    outcomes = np.zeros(len(pairs), int)
+    if len(columns) > 2:
+        pairs, is_decided = _decide(df, columns, pairs, names)
+        outcomes[~is_decided] = 2
+    given = None if count is None else _counts(_column(df, count), count, np.arange(len(df)), _line)
+    return count_games(pairs, outcomes, check_counts(given, len(pairs), _line), at_home, names)
+
+
+def _items_at_home(
+    column: pd.Series, name: str, pairs: np.ndarray, names: tuple[str, ...]
+) -> np.ndarray:
+    """Return the item at home of each line, -1 where the column is empty."""
+    texts = ["" if is_missing(value) else name_of(value) for value in column.tolist()]
+    index = {**{item: k for k, item in enumerate(names)}, "": -1}
+    found = np.array([index.get(text, -2) for text in texts])
+    for line in np.flatnonzero((found != -1) & (found[:, None] != pairs).all(1))[:1]:
+        one, two = (names[k] for k in pairs[line])
+        raise RankingsError(
+            f"{_line(line)}: {name!r} is {texts[line]!r}; expected {one}, {two}, or nothing where "
+            "none was at home"
+        )
+    if (found == -1).all():
+        raise RankingsError(f"no game has an item at home in the column {name!r}: leave out home")
+    return found
+
+
 def _pairs_of_items(
     df: Any, columns: Sequence[str], items: Sequence[Any] | None
 ) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -203,6 +256,7 @@ def _decide(
     index = {name: k for k, name in enumerate(names)}
     # an item, or a number below zero, for each text
     special = {columns[0]: -1, columns[1]: -2, **dict.fromkeys(_TIES, -3)}
+    special |= _codes_of_results(texts, names)
     said = np.array([index.get(x, special.get(x, special.get(x.lower(), -4))) for x in texts])
     said = said[codes]
     is_won = [(said == pairs[:, k]) | (said == -1 - k) for k in (0, 1)]
@@ -213,6 +267,15 @@ def _decide(
             f"{_line(line)}: {outcome!r} is {texts[codes[line]]!r}; expected {', '.join(expected)}"
         )
     return np.where(is_won[1][:, None], pairs[:, ::-1], pairs), ~is_tied
+
+
+def _codes_of_results(texts: list[str], names: tuple[str, ...]) -> dict[str, int]:
+    """Return what H, A and D mean, or 1, 2 and X, if all results are such and no item is."""
+    found = {text.lower() for text in texts}
+    for codes in _RESULTS:
+        if found <= set(codes) and not {name.lower() for name in names} & set(codes):
+            return dict(zip(codes, (-1, -2, -3), strict=True))
+    return {}
 
 
 def _line(row: int) -> str:

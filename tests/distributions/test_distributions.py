@@ -16,6 +16,7 @@ from scipy import integrate, stats
 from scipy.special import logsumexp
 
 import numpyro_rankings.distributions as rd
+from numpyro_rankings import PartialOrders, Rankings
 from numpyro_rankings.distributions import constraints
 
 # --- twins: the definitions, written to be obviously right --------------------------------
@@ -619,3 +620,20 @@ def test_conversions():
     alpha = rd.concentration_to_bayesmallows_alpha(theta, 12)
     np.testing.assert_allclose(alpha, 12 * theta)
     np.testing.assert_allclose(rd.bayesmallows_alpha_to_concentration(alpha, 12), theta, rtol=1e-6)
+
+
+def test_rankings_are_refused_with_what_to_give():
+    """Once "got shape ()", because the axes of an object are none."""
+    rankings = Rankings.from_orderings([[0, 2, 1], [1, 0, 2]], num_items=3)
+    orders = PartialOrders.from_rankings(rankings)
+    for d in (
+        rd.TopTPlackettLuce(np.zeros(3), 3),
+        rd.GeneralizedMallows(np.arange(3), np.ones(2)),
+        rd.RandomPermutation(3),
+    ):
+        with pytest.raises(TypeError, match=r"takes arrays, not Rankings: give .*\.orderings"):
+            d.log_prob(rankings)
+    with pytest.raises(TypeError, match=r"give PartialOrders\.from_rankings\(rankings\)\.levels"):
+        rd.PlackettLuceTies(np.zeros(3), np.zeros(1)).log_prob(rankings)
+    with pytest.raises(TypeError, match="scores orderings alone, not PartialOrders"):
+        rd.RandomPermutation(3).log_prob(orders)

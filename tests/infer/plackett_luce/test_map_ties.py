@@ -1,15 +1,19 @@
 """Weights and tie strengths of highest likelihood of orders with ties, and published values."""
 
 import itertools
+from fractions import Fraction
 
 import jax
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.compiled import double_precision
 from scipy.optimize import minimize
 
 import numpyro_rankings.distributions as rd
 from numpyro_rankings import PartialOrders, RankingsError, plackett_luce_map
+from numpyro_rankings.infer import tied_stages
+from numpyro_rankings.infer.tied_stages import TiedStages
 
 
 def choices_of(orders):
@@ -251,23 +255,46 @@ def test_what_is_refused():
         plackett_luce_map([[0, 1]])
 
 
-def test_ties_of_many_items_are_accurate_or_refused():
-    """Sums over sets come from differences, which lose their digits as the sets grow."""
-    n, rng = 60, np.random.default_rng(0)
+def test_ties_of_many_items_are_accurate():
+    """Of 40 items in play, 30 are tied: as the distribution has it, and as differences have it."""
+    n, rng = 40, np.random.default_rng(0)
+    rows = [rng.permutation(n).tolist() for _ in range(10)]
+    tied = [[*row[:2], row[2:32], *row[32:]] for row in rows[6:]]
+    orders = PartialOrders.from_buckets([*rows[:6], *tied], num_items=n)
+    stages = TiedStages(orders)
+    weights = np.exp(rng.normal(size=n))
+    weights /= weights.sum()
+    stages.ties = np.array([1e-9])
+    log_ties = np.append(np.full(28, -np.inf), np.log(stages.ties))
+    with double_precision():
+        d = rd.PlackettLuceTies(np.log(weights), log_ties)
+        expected = np.sum(np.asarray(d.log_prob(orders.levels_of_items())))
+        assert stages.log_likelihood(weights) == pytest.approx(expected, rel=1e-10)
+    # a tie of 30 items is worth 1/30 of a choice of each
+    slope = stages.times_chosen - weights * stages.times_in_play(weights)
+    information, h = stages.information(weights), 1e-5
+    for k in (0, 7):
+        step = h * np.eye(n)[k]
+        values = [stages.log_likelihood(weights * np.exp(x)) for x in (step, -step)]
+        assert (values[0] - values[1]) / (2 * h) == pytest.approx(slope[k], rel=1e-5, abs=1e-5)
+        slopes = [
+            stages.times_chosen - w * stages.times_in_play(w)
+            for w in (weights * np.exp(step), weights * np.exp(-step))
+        ]
+        expected = (slopes[1] - slopes[0]) / (2 * h)
+        np.testing.assert_allclose(information[k, :n], expected, rtol=1e-5, atol=1e-6)
+    assert np.isfinite(plackett_luce_map(orders, shape=2.0).log_likelihood)
 
-    def fit(size):
-        rows = [rng.permutation(n).tolist() for _ in range(12)]
-        strict, tied = (
-            rows[:6],
-            [[*row[:2], row[2 : 2 + size], *row[2 + size :]] for row in rows[6:]],
-        )
-        orders = PartialOrders.from_buckets([*strict, *tied], num_items=n)
-        return orders, plackett_luce_map(orders, shape=2.0)
 
-    orders, found = fit(4)
-    log_ties = np.append([-np.inf] * 2, np.log(found.tie_strengths[2]))
-    d = rd.PlackettLuceTies(np.log(found.weights), log_ties)
-    expected = np.sum(np.asarray(d.log_prob(orders.levels_of_items()), float))
-    assert found.log_likelihood == pytest.approx(expected, rel=1e-5)
-    with pytest.raises(RankingsError, match="ties of 57 items are too large to be computed"):
-        fit(57)
+def test_sums_over_sets_without_an_item():
+    """Of 60 numbers, by enumeration where few are left, and by exact fractions where many are."""
+    rng = np.random.default_rng(0)
+    w = rng.random((2, 60))
+    for degree in (0, 1, 2, 58, 59):
+        found = tied_stages._symmetric_without(w, degree)
+        for place in (0, 31, 59):
+            exact = [Fraction(1)] + [Fraction(0)] * degree
+            for x in np.delete(w[1], place):
+                for k in range(degree, 0, -1):
+                    exact[k] += Fraction(x) * exact[k - 1]
+            assert found[1, place] == pytest.approx(float(exact[degree]), rel=1e-13)
