@@ -179,7 +179,7 @@ class MallowsLists(NamedTuple):
 
     def log_next(self, is_left: Array, stage: Array) -> Array:
         theta = self.concentration[stage]
-        # of the items ahead in the center, those are counted that have not been placed before
+        # items ahead in the center count unless they have been placed before
         is_placed = ~is_left & (_places(is_left) < self.lengths)
         placed = jnp.where(is_placed, self.values, self.num_items)
         codes = self.values - jnp.sum(placed[:, None] < self.values[None], axis=0)
@@ -274,8 +274,8 @@ def draw_orderings_of_comparisons(
 
     :param mistake: the probability of a mistake.
     """
-    # of k comparisons that prefer one item, and m the other, k more agree if the one is above, and
-    # m fewer
+    # where k comparisons prefer one item and m the other, with the one above k more agree, and m
+    # fewer
     wins = comparisons.wins
     log_odds = jnp.log1p(-mistake) - jnp.log(mistake)
     margins = log_odds * (wins - jnp.swapaxes(wins, 1, 2))
