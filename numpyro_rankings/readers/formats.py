@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from numpyro_rankings.rankings import Rankings, RankingsError
+from numpyro_rankings.rankings import PartialOrders, Rankings, RankingsError
 from numpyro_rankings.readers import unsupported
 from numpyro_rankings.readers.all_questions import read_or_ask
 from numpyro_rankings.readers.blt import BLT, looks_like_blt, read_blt
@@ -33,7 +33,7 @@ from numpyro_rankings.readers.surveys import (
     survey_of,
     with_top,
 )
-from numpyro_rankings.readers.tied_orders import PREFLIB, TIE_OPTIONS, read_preflib_survey
+from numpyro_rankings.readers.tied_orders import PREFLIB, PREFLIB_OPTIONS, read_preflib_survey
 
 
 class FileFormat(NamedTuple):
@@ -56,7 +56,7 @@ FORMATS = (
         (".soc", ".soi"),
         read_preflib_survey,
         similar=unsupported.SUFFIXES,
-        options=TIE_OPTIONS,
+        options=PREFLIB_OPTIONS,
     ),
     FileFormat(
         BLT,
@@ -202,7 +202,8 @@ def _read(source: Any, layout: str | None = None, **options: Any) -> Survey:
         check_no_options(name, one.name, layout, others)
         read = one.read(source, **taken)
         survey = merged_survey_of(read, one.name) if isinstance(read, Rankings) else read
-        if extension in one.similar and survey.ballots is None:
+        is_strict = isinstance(survey.rankings, Rankings) and survey.ballots is None
+        if extension in one.similar and is_strict and taken.get("ties") is None:
             survey.notes.append(
                 f"no order of the {extension} file has a tie: it is read as strict orders"
             )
@@ -246,8 +247,12 @@ def _format_of(name: str, extension: str) -> FileFormat | None:
     return None
 
 
-def read_rankings(source: Any, layout: str | None = None, **options: Any) -> Rankings:
+def read_rankings(
+    source: Any, layout: str | None = None, **options: Any
+) -> Rankings | PartialOrders:
     """Read rankings from a file, one row for each distinct ranking.
+
+    They are partial orders if some judges tie items, or if it is a table of pairs.
 
     :param source: as in :func:`~numpyro_rankings.read_survey`, which also returns the
         judges.
@@ -261,7 +266,7 @@ def read_rankings(source: Any, layout: str | None = None, **options: Any) -> Ran
 def check_no_options(name: str, what: str, layout: str | None, options: dict[str, Any]) -> None:
     """Refuse options of tables with a file that says what it holds."""
     given = [key for key, value in options.items() if value not in (None, (), [])]
-    defaults = {"unranked": "below", "gaps": "refuse"}
+    defaults = {"unranked": "below", "gaps": "refuse", "cycles": "refuse"}
     given = [key for key in given if options[key] != defaults.get(key)]
     if layout is not None:
         given.insert(0, "layout")
