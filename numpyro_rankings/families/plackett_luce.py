@@ -9,6 +9,7 @@ import numpy as np
 from jax import Array
 
 from numpyro_rankings.distributions import TopTPlackettLuce
+from numpyro_rankings.distributions.plackett_luce import log_prob_of_weights
 from numpyro_rankings.families._plackett_luce_fit import (
     WeightsFit,
     normalised_entropy,
@@ -26,6 +27,7 @@ from numpyro_rankings.families.base import (
     num_sets,
     register_family,
 )
+from numpyro_rankings.families.scored import ScoredOrders
 from numpyro_rankings.ops.choices import as_choices, log_choice_likelihoods
 from numpyro_rankings.rankings import Rankings
 
@@ -79,6 +81,7 @@ class PlackettLuce(RankingFamily):
 
     axes: ClassVar[SiteAxes] = {"weights": ("item",)}
     partitions: ClassVar[PartitionPriors] = ("components",)
+    scores_orders = True
     takes_choice_sets = True
     matches_items = True
     has_labels = False
@@ -95,6 +98,19 @@ class PlackettLuce(RankingFamily):
         choices = as_choices(jnp.asarray(orderings), offered, weights.shape[1], has_pool)
         return log_choice_likelihoods(choices, weights, unseen, jnp.array(len(weights)))
 
+    def log_orders(self, draw: Mapping[str, Array], orders: ScoredOrders) -> Array:
+        """Return the log probability of partial orders in every cluster of one draw, (C, rows)."""
+        weights, unseen = jnp.atleast_2d(draw["weights"]), self.unseen(draw)
+        log_weights = _finite_log(weights)
+        log_pool = _finite_log(jnp.zeros_like(weights[:, 0]) if unseen is None else unseen)
+        num_rows = len(orders.listed)
+
+        def score(log_weights: Array, log_pool: Array) -> Array:
+            of_rows = (jnp.broadcast_to(x, (num_rows, x.size)) for x in (log_weights, log_pool))
+            return log_prob_of_weights(orders.blocks, orders.listed, orders.below, *of_rows)
+
+        return orders.by_cluster(score, log_weights, log_pool)
+
     def replicate(
         self,
         key: Array,
@@ -106,7 +122,7 @@ class PlackettLuce(RankingFamily):
         """Draw a list for each label; items of the pool have the number n and may be repeated."""
         weights, unseen = jnp.atleast_2d(draw["weights"])[labels], self.unseen(draw)
         model = TopTPlackettLuce(
-            jnp.where(weights > 0, jnp.log(jnp.where(weights > 0, weights, 1.0)), -1e30),
+            _finite_log(weights),
             length,
             None if unseen is None else jnp.log(unseen[labels]),
             offered,
@@ -186,6 +202,11 @@ class PlackettLuce(RankingFamily):
     ) -> dict[str, str]:
         weights = zip(items, parameters["weights"], strict=True)
         return {f"weight of {name}": f"{x:.6g}" for name, x in weights}
+
+
+def _finite_log(weights: Array) -> Array:
+    """Return log weights, of 0 a very small number."""
+    return jnp.where(weights > 0, jnp.log(jnp.where(weights > 0, weights, 1.0)), -1e30)
 
 
 PLACKETT_LUCE = PlackettLuce()

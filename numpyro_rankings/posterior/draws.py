@@ -306,6 +306,11 @@ class Draws:
         return self.rankings
 
     @property
+    def said(self) -> Rankings | PartialOrders:
+        """What the judges said: the rankings, or the partial orders, that were fitted."""
+        return self.fitted if self.orders is None else self.orders
+
+    @property
     def stand_in(self) -> Rankings:
         """The rankings that were fitted, or some that agree with partial orders.
 
