@@ -14,6 +14,7 @@ from numpyro_rankings.families.scored import ScoredOrders
 from numpyro_rankings.families.weighted_fit import WeightedFit
 from numpyro_rankings.ops.orderings import cp_consensus, map_consensus
 from numpyro_rankings.rankings import PartialOrders, Rankings
+from numpyro_rankings.rankings.rows import Rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -365,11 +366,11 @@ class RankingFamily(ABC):
         """Return what fits components to these rankings, each weighted."""
         raise NotImplementedError(f"{self.name} has no weighted fit")
 
-    def fit_bytes(self, rankings: Rankings, num_components: int) -> float:
+    def fit_bytes(self, rankings: Rows, num_components: int) -> float:
         """Return about how much memory :meth:`fitter` takes for so many components."""
         return 0.0
 
-    def check_parameters(self, sites: Arrays, rankings: Rankings) -> None:
+    def check_parameters(self, sites: Arrays, rankings: Rows) -> None:
         """Refuse parameters that no kernel draws, of clusters in use, each site (clusters, …).
 
         :raises ValueError: if there are any.

@@ -33,6 +33,7 @@ from numpyro_rankings.ops.codes import inverse_ordering, max_codes, stage_codes
 from numpyro_rankings.ops.orderings import borda_ordering, kendall_distance
 from numpyro_rankings.ops.special import log_psi
 from numpyro_rankings.rankings import PartialOrders, Rankings, num_stages
+from numpyro_rankings.rankings.rows import Rows
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -193,12 +194,12 @@ class Mallows(RankingFamily):
     def fitter(self, rankings: Rankings) -> WeightedFit:
         return MallowsFit(rankings)
 
-    def fit_bytes(self, rankings: Rankings, num_components: int) -> float:
+    def fit_bytes(self, rankings: Rows, num_components: int) -> float:
         # what choices are left with, and how often components make them
-        items, places = rankings.num_items, float(rankings.orderings.size)
+        items, places = rankings.num_items, float(rankings.table.size)
         return 8.0 * min(places, items * num_sets(items)) * (items + 3 * num_components)
 
-    def check_parameters(self, sites: Arrays, rankings: Rankings) -> None:
+    def check_parameters(self, sites: Arrays, rankings: Rows) -> None:
         center, items = sites["center"], np.arange(rankings.num_items)
         bad = (np.sort(center, axis=-1) != items).any(-1)
         if bad.any():

@@ -30,6 +30,7 @@ from numpyro_rankings.families.base import (
 from numpyro_rankings.families.scored import ScoredOrders
 from numpyro_rankings.ops.choices import as_choices, log_choice_likelihoods
 from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.rankings.rows import Rows
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -166,11 +167,11 @@ class PlackettLuce(RankingFamily):
     def fitter(self, rankings: Rankings) -> WeightsFit:
         return WeightsFit(rankings, has_pool=False)
 
-    def fit_bytes(self, rankings: Rankings, num_components: int) -> float:
+    def fit_bytes(self, rankings: Rows, num_components: int) -> float:
         items = rankings.num_items
-        return 8.0 * min(float(rankings.orderings.size), num_sets(items)) * items
+        return 8.0 * min(float(rankings.table.size), num_sets(items)) * items
 
-    def check_parameters(self, sites: Arrays, rankings: Rankings) -> None:
+    def check_parameters(self, sites: Arrays, rankings: Rows) -> None:
         check_not_negative(sites, *self.parameters)
         if not sites["weights"].any(-1).all():
             raise ValueError("weights must not all be 0 in a cluster")

@@ -26,7 +26,14 @@ from numpyro_rankings.distributions import links_to_partition
 from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.infer.not_finite import check_not_stopped
 from numpyro_rankings.posterior.diagnostics import NUM_COMPONENTS, as_dataset, diagnostics_table
-from numpyro_rankings.posterior.draws import LADDER_FIELDS, Draws, find_block, is_of_partitions
+from numpyro_rankings.posterior.draws import (
+    KIND_OF_DATA,
+    LADDER_FIELDS,
+    PARTIAL_ORDERS,
+    Draws,
+    find_block,
+    is_of_partitions,
+)
 from numpyro_rankings.posterior.likelihood import (
     cost_of_value,
     pointwise_log_likelihood,
@@ -250,6 +257,8 @@ def _finished(data: Any, posterior: Any, draws: Draws, values: np.ndarray | None
     posterior = posterior.drop_vars("log_joint_rest", errors="ignore")
     about = {"numpyro_rankings_version": __version__, "kernel": draws.kernel}
     posterior.attrs.update(about)
+    if draws.are_of_orders is not None:
+        posterior.attrs[KIND_OF_DATA] = PARTIAL_ORDERS if draws.are_of_orders else "rankings"
     if draws.num_components is not None:
         posterior.attrs[NUM_COMPONENTS] = draws.num_components
     groups = {"posterior": posterior}

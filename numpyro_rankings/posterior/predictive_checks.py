@@ -70,7 +70,8 @@ def posterior_predictive_checks(
     :param samples: ``mcmc.get_samples()`` of a Mallows or Plackett–Luce kernel, grouped by chain or
         not, or anything else that :meth:`Draws.of() <numpyro_rankings.Draws.of>` takes.
     :param rankings: the rankings, or partial orders, that were fitted. Under a gamma process the
-        items are those that are listed; replicated lists may have others, so their shares need not sum to 1.
+        items are those that are listed; replicated lists may have others, so that their shares
+        need not sum to 1.
     :param num_draws: number of draws to replicate, evenly spaced. Each keeps ``4 n²`` bytes.
     :raises ValueError: if the samples are of another kind or of other rankings, or if ``num_draws``
         is not positive.

@@ -112,9 +112,7 @@ def _pairs_said(orders: PartialOrders) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate(ones), np.concatenate(others)
 
 
-def _sets_of(
-    ends: tuple[np.ndarray, np.ndarray], names: Sequence[str]
-) -> list[list[str]]:
+def _sets_of(ends: tuple[np.ndarray, np.ndarray], names: Sequence[str]) -> list[list[str]]:
     """Return the sets of items that pairs connect, the largest first; nothing if it is one."""
     graph = csr_array((np.ones(len(ends[0]), bool), ends), shape=(len(names),) * 2)
     _, set_of = connected_components(graph, directed=False)

@@ -23,6 +23,7 @@ from numpyro_rankings.posterior import (
     partition_profiles,
     predictive_checks,
 )
+from numpyro_rankings.posterior.bloc_orders import TooManyOrderingsError
 from numpyro_rankings.posterior.blocs import MOST_WORK, NoBlocsError, search_work
 from numpyro_rankings.posterior.diagnostics import (
     NUM_COMPONENTS,
@@ -290,8 +291,12 @@ def _blocs_of(
         return find_blocs(findings.data, rankings, asked), ""
     if not needs_blocs(findings):
         return None, ""
-    if search_work(posterior_of(findings.data), rankings) > MOST_WORK:
-        return None, _TOO_MUCH_WORK
+    try:
+        if search_work(posterior_of(findings.data), rankings) > MOST_WORK:
+            return None, _TOO_MUCH_WORK
+    except TooManyOrderingsError as error:
+        text = str(error)
+        return None, f"{text[0].upper()}{text[1:]}."
     return blocs_that_help(findings.data, rankings), ""
 
 
@@ -316,7 +321,9 @@ def blocs_that_help(draws: Any, rankings: Rankings | PartialOrders) -> Blocs | N
 
 
 def _membership(
-    labels: np.ndarray | None, partition: ReferencePartition | None, rankings: Rankings | PartialOrders | None
+    labels: np.ndarray | None,
+    partition: ReferencePartition | None,
+    rankings: Rankings | PartialOrders | None,
 ) -> np.ndarray | None:
     """Return how often each ranking or point is with the others of its cluster."""
     if labels is None or partition is None:
@@ -356,7 +363,9 @@ def _do_chains_disagree(table: "pd.DataFrame") -> bool:
     return bool(table["r_hat"].max() > R_HAT_BAD)
 
 
-def _with_weights(data: Any, rankings: Rankings | PartialOrders | None, table: "pd.DataFrame") -> Any:
+def _with_weights(
+    data: Any, rankings: Rankings | PartialOrders | None, table: "pd.DataFrame"
+) -> Any:
     """Return the data with weights of the chains if these disagree and have none yet."""
     posterior = posterior_of(data)
     has_weights = STACKING_WEIGHTS in posterior.attrs

@@ -148,7 +148,11 @@ def _view(
 
 
 def _view_of_rankings(
-    findings: Findings, rankings: Rankings | PartialOrders, title: str, status: Status | None, about: Columns
+    findings: Findings,
+    rankings: Rankings | PartialOrders,
+    title: str,
+    status: Status | None,
+    about: Columns,
 ) -> dict[str, Any]:
     """Return what a page about groups of rankings shows in words and tables, which take no time."""
     columns = columns_of_rankings(findings)
