@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpyro_rankings.families.base import columns_with_interval, in_item_order
 from numpyro_rankings.posterior import holds
-from numpyro_rankings.words import for_spreadsheets, order_in_words
+from numpyro_rankings.words import for_spreadsheets, level_in_words, order_in_words
 
 if TYPE_CHECKING:
     from numpyro_rankings.posterior import Bloc, BlocLevel, Profile, RankingProfile
@@ -126,6 +126,7 @@ def columns_of_rankings(
         "agreement": f"{p.agreement:.6g}",
         "entropy": f"{p.entropy:.6g}",
         **_columns_of_order(p, rankings, about),
+        "level": level_in_words(p.level),
         **p.columns(),
     }
 

@@ -481,6 +481,12 @@ def check_rankings(rankings: Any) -> None:
         )
 
 
-def num_stages(rankings: Rankings) -> int:
+def check_rows(rankings: Any) -> None:
+    """Refuse an argument that is neither :class:`Rankings` nor partial orders."""
+    if not isinstance(rankings, Rows):
+        check_rankings(rankings)
+
+
+def num_stages(rankings: Rows) -> int:
     """Return T, the number of stages: the length of the longest list, but at most n - 1."""
-    return min(rankings.orderings.shape[1], rankings.num_items - 1)
+    return min(rankings.table.shape[1], rankings.num_items - 1)

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.rankings import PartialOrders, Rankings
 from numpyro_rankings.words import listed, plural
 
 _SETS_NAMED, _NAMED = 4, 6  # at most, of sets of items, and of the items of one
@@ -64,13 +64,31 @@ def ranks_of_items(rankings: Any, items: np.ndarray) -> np.ndarray:
     return ranks
 
 
-def sets_apart(rankings: Rankings) -> list[list[str]]:
+def ties_in_words(rankings: Rankings | PartialOrders) -> str:
+    """Say how many judges leave the order of items open; nothing of rankings."""
+    if not isinstance(rankings, PartialOrders):
+        return ""
+    counts, has_ties = np.asarray(rankings.counts), np.asarray(rankings.has_ties)
+    number = int(counts[has_ties].sum())
+    if not number:
+        return ""
+    ties, leave = ("ties", "leaves") if number == 1 else ("tie", "leave")
+    kinds = f"{ties} items"
+    if not np.asarray(rankings.are_buckets)[has_ties].all():
+        kinds = f"{ties} items or {leave} pairs open"
+    return f"{plural(number, 'judge')} {kinds}, which counts as no opinion between them"
+
+
+def sets_apart(rankings: Rankings | PartialOrders) -> list[list[str]]:
     """Return sets of items of which no ranking compares any with an item of another, or nothing.
 
     A ranking compares the items that it lists with one another, and with the others of its choice
     set. Without choice sets all items are compared, because those that are not listed rank below;
-    then it is by lists of at least two items alone that the sets are told apart.
+    then it is by lists of at least two items alone that the sets are told apart. Partial orders
+    compare the items whose order follows from what was said.
     """
+    if isinstance(rankings, PartialOrders):
+        return _sets_of(_pairs_said(rankings), rankings.items)
     orderings, lengths = np.asarray(rankings.orderings), np.asarray(rankings.lengths)
     if rankings.choice_sets is not None:
         rows, items = np.nonzero(np.asarray(rankings.choice_sets))
@@ -79,15 +97,31 @@ def sets_apart(rankings: Rankings) -> list[list[str]]:
     else:
         rows, places = np.nonzero((orderings >= 0) & (lengths[:, None] > 1))
         items = orderings[rows, places]
-    ends = orderings[rows, 0], items
-    graph = csr_array((np.ones(len(rows), bool), ends), shape=(rankings.num_items,) * 2)
+    return _sets_of((orderings[rows, 0], items), rankings.items)
+
+
+def _pairs_said(orders: PartialOrders) -> tuple[np.ndarray, np.ndarray]:
+    """Return pairs of items that connect all that are compared."""
+    listed, rest = np.asarray(orders.listed), np.asarray(orders.rest())
+    row, one, two = np.nonzero(np.asarray(orders.above))
+    # all listed items are above the first of the rest, and the first listed one is above all of it
+    low, low_items = np.nonzero(rest)
+    high, places = np.nonzero((listed >= 0) & rest.any(1)[:, None])
+    ones = listed[row, one], listed[low, 0], listed[high, places]
+    others = listed[row, two], low_items, rest.argmax(1)[high]
+    return np.concatenate(ones), np.concatenate(others)
+
+
+def _sets_of(ends: tuple[np.ndarray, np.ndarray], names: Sequence[str]) -> list[list[str]]:
+    """Return the sets of items that pairs connect, the largest first; nothing if it is one."""
+    graph = csr_array((np.ones(len(ends[0]), bool), ends), shape=(len(names),) * 2)
     _, set_of = connected_components(graph, directed=False)
-    met = np.unique(items)
+    met = np.unique(np.concatenate(ends))
     numbers, sizes = np.unique(set_of[met], return_counts=True)
     if len(numbers) < 2:
         return []
     largest_first = numbers[np.argsort(-sizes, kind="stable")]
-    return [[rankings.items[k] for k in met[set_of[met] == x]] for x in largest_first]
+    return [[names[k] for k in met[set_of[met] == x]] for x in largest_first]
 
 
 def apart_in_words(rankings: Rankings) -> str:

@@ -12,16 +12,19 @@ from jax import Array
 class Rows:
     """Rows that stand for several rankings each; immutable, and a JAX pytree.
 
-    A subclass names its leaves, arrays whose first axis is that of the rows or None, among them
-    ``counts``, and its static fields, of which the last three are ``num_items``, ``items`` and
-    ``num_rankings``.
+    A subclass names its leaves, arrays whose first axis is that of the rows or None: the first is
+    the table of the listed items, padded with -1, the last the choice sets, and among the others
+    are ``lengths`` and ``counts``. It also names its static fields, of which the last three are
+    ``num_items``, ``items`` and ``num_rankings``.
     """
 
     __slots__ = ("counts", "items", "num_items", "num_rankings")
     _leaves: ClassVar[tuple[str, ...]]
     _static: ClassVar[tuple[str, ...]]
 
+    lengths: Array
     counts: Array
+    choice_sets: Array | None
     num_items: int
     items: tuple[str, ...]
     num_rankings: int
@@ -54,6 +57,11 @@ class Rows:
         leaves, static = self.tree_flatten()
         arrays = tuple(None if x is None else np.asarray(x) for x in leaves)
         return _rebuild, (type(self), arrays, static)
+
+    @property
+    def table(self) -> Array:
+        """The listed items of each row, padded with -1, (rows, T)."""
+        return getattr(self, self._leaves[0])
 
     @property
     def num_rows(self) -> int:

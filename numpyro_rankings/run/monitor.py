@@ -77,6 +77,8 @@ class Facts(NamedTuple):
     - **transitions** - where the kernel has HMC.
     - **block** - the one block of a kernel of NumPyro that is of this package, whose rankings
       **rankings** then are; None without one.
+    - **are_of_orders** - whether partial orders were fitted, of which **rankings** then are some
+      that agree; None without any, or if an older store does not tell.
     """
 
     is_label_free: bool
@@ -85,12 +87,14 @@ class Facts(NamedTuple):
     rankings: Rankings | None = None
     transitions: Transitions = MappingProxyType({})
     block: BlockFacts | None = None
+    are_of_orders: bool | None = None
 
     @classmethod
     def of(cls, traits: KernelTraits, args: tuple, kwargs: dict) -> "Facts":
         """Return those of a kernel on its data."""
         fitted, block = traits.fitted, traits.block
         rankings = None if fitted is None else fitted_rankings(fitted, args, kwargs)
+        are_of_orders = None if rankings is None else isinstance(rankings, PartialOrders)
         if isinstance(rankings, PartialOrders):
             rankings = rankings.with_orderings(rankings.listed)
         return cls(
@@ -100,6 +104,7 @@ class Facts(NamedTuple):
             rankings,
             traits.transitions,
             None if block is None else BlockFacts.of(block),
+            are_of_orders,
         )
 
     def as_json(self, sites: Collection[str]) -> dict[str, Any]:
@@ -139,6 +144,7 @@ class Facts(NamedTuple):
             rankings,
             transitions,
             None if block is None else BlockFacts(**block),
+            stored.get("are_of_orders"),
         )
 
 
