@@ -15,7 +15,9 @@ import csv
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
 
 from numpyro_rankings.families.base import columns_with_interval, in_item_order
 from numpyro_rankings.posterior import holds
@@ -23,7 +25,7 @@ from numpyro_rankings.words import for_spreadsheets, level_in_words, order_in_wo
 
 if TYPE_CHECKING:
     from numpyro_rankings.posterior import Bloc, BlocLevel, Profile, RankingProfile
-    from numpyro_rankings.rankings import Rankings
+    from numpyro_rankings.rankings import PartialOrders, Rankings
     from numpyro_rankings.report.findings import Findings
 
 
@@ -64,6 +66,30 @@ def write_assignments(
         columns |= {"bloc": number, "probability": texts}
         columns |= {"bloc_probability": (f"{p:.4g}" for p in certainty)}
     _write(path, columns, zip(*columns.values(), strict=True))
+
+
+def rows_in_words(rankings: "Rankings | PartialOrders") -> list[str]:
+    """Return what each row says, such as ``Ann > Bob = Cid``, where the last two are tied.
+
+    Where it is no order of ties it is the pairs from which the rest follows, ``Ann > Bob; Cid >
+    Bob``.
+    """
+    if not rankings.are_partial:
+        lists = np.asarray(rankings.table).tolist()
+        return [" > ".join(rankings.items[k] for k in row if k >= 0) for row in lists]
+    orders = cast("PartialOrders", rankings)
+    texts = []
+    rows = zip(orders.listed.tolist(), orders.levels.tolist(), orders.are_buckets, strict=True)
+    for row, (listed, levels, are_buckets) in enumerate(rows):
+        names = [orders.items[k] for k in listed if k >= 0]
+        if are_buckets:
+            marks = ["", *(" = " if x == y else " > " for x, y in itertools.pairwise(levels))]
+            texts.append("".join(mark + name for mark, name in zip(marks, names, strict=False)))
+            continue
+        above = np.asarray(orders.above[row])
+        said = above & ~(above.astype(np.int32) @ above > 0)
+        texts.append("; ".join(f"{names[k]} > {names[i]}" for k, i in np.argwhere(said).tolist()))
+    return texts
 
 
 def write_blocs(

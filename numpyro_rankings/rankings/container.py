@@ -88,6 +88,7 @@ class Rankings(Rows):
     """
 
     __slots__ = ("choice_sets", "lengths", "orderings")
+    are_partial = False
     _leaves = ("orderings", "lengths", "counts", "choice_sets")
     _static = ("num_items", "items", "num_rankings")
 

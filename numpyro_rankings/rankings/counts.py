@@ -1,6 +1,7 @@
 """How often the items of rankings are listed, and where."""
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,19 +23,75 @@ class ItemCounts(NamedTuple):
     order: np.ndarray  # (n,) the items, those most often first before the others
 
 
-def item_counts(rankings: Rankings) -> ItemCounts:
-    """Count how often each item is listed, and first."""
-    orderings, n = np.asarray(rankings.orderings), rankings.num_items
-    counts = np.asarray(rankings.counts, float)
-    ranked, total = np.zeros(n), np.zeros(n)
-    for place, items in enumerate(orderings.T, 1):
+def item_counts(rankings: Rankings | PartialOrders) -> ItemCounts:
+    """Count how often each item is listed, and first.
+
+    Tied items are all first, and have the mean of their ranks.
+    """
+    n, counts = rankings.num_items, np.asarray(rankings.counts, float)
+    table, ranks = np.asarray(rankings.table), _ranks_by_place(rankings)
+    ranked, total, first = np.zeros(n), np.zeros(n), np.zeros(n)
+    for items, (is_first, rank) in zip(table.T, ranks, strict=True):
         (rows,) = np.nonzero(items >= 0)
-        here = np.bincount(items[rows], counts[rows], minlength=n)
-        ranked, total = ranked + here, total + place * here
-    first = np.bincount(orderings[:, 0], counts, minlength=n)
+        here, weights = items[rows], counts[rows]
+        ranked += np.bincount(here, weights, minlength=n)
+        total += np.bincount(here, weights * np.broadcast_to(rank, len(items))[rows], minlength=n)
+        first += np.bincount(here, weights * np.broadcast_to(is_first, len(items))[rows], n)
     mean = np.where(ranked > 0, total / np.maximum(ranked, 1), np.nan)
     order = np.lexsort((-ranked, -first))
     return ItemCounts(ranked.astype(int), first.astype(int), mean, order)
+
+
+def _ranks_by_place(rankings: Any) -> Iterable[tuple[Any, Any]]:
+    """Yield, for each place, whether the items there are first in their rows, and their ranks."""
+    if not rankings.are_partial:
+        for place in range(rankings.table.shape[1]):
+            yield place == 0, place + 1
+        return
+    above, lengths = np.asarray(rankings.above), np.asarray(rankings.lengths)
+    for place in range(above.shape[1]):
+        better = above[:, :, place].sum(1)
+        worse = above[:, place].sum(1)
+        yield better == 0, (1 + better + lengths - worse) / 2
+
+
+def shares_above(rankings: Rankings | PartialOrders, items: np.ndarray) -> np.ndarray:
+    """Return the share of the judges that put one item above another, among those who order them.
+
+    An item that is listed is above one that is not, unless that was not offered. Of tied items
+    neither is above the other.
+
+    :param items: indices of the m items to compare.
+    :return: (m, m), row above column; NaN where no judge orders the two.
+    """
+    counts = np.asarray(rankings.counts, float)
+    is_above = _above_in_orders if rankings.are_partial else _above_in_lists
+    above = np.zeros((len(items), len(items)))
+    for (k, i), rows in is_above(rankings, items):
+        above[k, i] = counts @ rows
+    orders = above + above.T
+    return np.where(orders > 0, above / np.maximum(orders, 1), np.nan)
+
+
+def _above_in_lists(rankings: Any, items: np.ndarray) -> Iterable[tuple[tuple[int, int], Any]]:
+    """Yield two of the items, and the rows with the first above the second, (rows,)."""
+    ranks = ranks_of_items(rankings, items)
+    offered = np.ones((len(items), 1), bool)
+    if rankings.choice_sets is not None:
+        offered = np.ascontiguousarray(np.asarray(rankings.choice_sets)[:, items].T)
+    for k, i in itertools.permutations(range(len(items)), 2):
+        yield (k, i), (ranks[k] < ranks[i]) & offered[i]
+
+
+def _above_in_orders(orders: Any, items: np.ndarray) -> Iterable[tuple[tuple[int, int], Any]]:
+    """Yield as :func:`_above_in_lists`, of partial orders."""
+    above, rest, table = (np.asarray(x) for x in (orders.above, orders.rest(), orders.listed))
+    rows = np.arange(len(table))
+    is_there = table[:, :, None] == items
+    place, is_listed = is_there.argmax(1).T, is_there.any(1).T
+    for k, i in itertools.permutations(range(len(items)), 2):
+        are_ordered = above[rows, place[k], place[i]] & is_listed[i]
+        yield (k, i), is_listed[k] & (are_ordered | rest[:, items[i]])
 
 
 def judges_by_length(rankings: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -44,14 +101,11 @@ def judges_by_length(rankings: Any) -> tuple[np.ndarray, np.ndarray]:
     return lengths, judges[lengths].astype(int)
 
 
-def ranks_of_items(rankings: Any, items: np.ndarray) -> np.ndarray:
+def ranks_of_items(rankings: Rankings, items: np.ndarray) -> np.ndarray:
     """Return the ranks of some items in each row, (items, rows).
 
     Those that are not listed have the same rank below all others.
     """
-    if not isinstance(rankings, Rankings):
-        ranks = rankings.to_ranks()[:, items].T
-        return np.where(np.isnan(ranks), np.inf, ranks)
     orderings = np.asarray(rankings.orderings)
     rows, longest = orderings.shape
     place_of = np.full(rankings.num_items + 1, -1)  # -1, which pads the lists, is at the end
@@ -124,12 +178,12 @@ def _sets_of(ends: tuple[np.ndarray, np.ndarray], names: Sequence[str]) -> list[
     return [[names[k] for k in met[set_of[met] == x]] for x in largest_first]
 
 
-def apart_in_words(rankings: Rankings) -> str:
+def apart_in_words(rankings: Rankings | PartialOrders) -> str:
     """Say which sets of items stand apart, as :func:`sets_apart`; nothing if none do."""
     sets = sets_apart(rankings)
     if not sets:
         return ""
-    if rankings.choice_sets is not None:
+    if rankings.offered() is not None:
         return never_compared(sets)
     return (
         f"no judge lists items of more than one of the sets {sets_in_words(sets)}: were all items "

@@ -69,6 +69,7 @@ class PartialOrders(Rows):
     """
 
     __slots__ = ("above", "choice_sets", "ids", "lengths", "listed", "unlisted")
+    are_partial = True
     _leaves = ("listed", "above", "lengths", "counts", "choice_sets")
     _static = ("unlisted", "num_items", "items", "num_rankings")
 

@@ -23,6 +23,7 @@ class Rows:
     _static: ClassVar[tuple[str, ...]]
 
     lengths: Array
+    are_partial: ClassVar[bool]  # whether a row may leave the order of listed items open
     counts: Array
     choice_sets: Array | None
     num_items: int
@@ -62,6 +63,10 @@ class Rows:
     def table(self) -> Array:
         """The listed items of each row, padded with -1, (rows, T)."""
         return getattr(self, self._leaves[0])
+
+    def offered(self) -> Array | None:
+        """Return which items were offered, bool (rows, n); None if all were."""
+        return self.choice_sets
 
     @property
     def num_rows(self) -> int:

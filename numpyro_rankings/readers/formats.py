@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from numpyro_rankings.rankings import PartialOrders, Rankings, RankingsError
-from numpyro_rankings.readers import unsupported
 from numpyro_rankings.readers.all_questions import read_or_ask
 from numpyro_rankings.readers.blt import BLT, looks_like_blt, read_blt
 from numpyro_rankings.readers.cast_votes import CAST_VOTES, looks_like_cast_votes, read_cast_votes
@@ -42,7 +41,7 @@ class FileFormat(NamedTuple):
     name: str  # its name in messages
     extensions: tuple[str, ...]  # those of its files
     read: Callable[..., Rankings | Survey]  # reads a file, with a row for each line
-    # those of similar files, which the reader reads if they hold rankings
+    # those of similar files, which the reader refuses in its own words
     similar: tuple[str, ...] = ()
     options: tuple[str, ...] = ()  # names of the options that the reader takes
     # whether a file of one of the other extensions has this format
@@ -53,9 +52,9 @@ class FileFormat(NamedTuple):
 FORMATS = (
     FileFormat(
         PREFLIB,
-        (".soc", ".soi"),
+        (".soc", ".soi", ".toc", ".toi", ".cat"),
         read_preflib_survey,
-        similar=unsupported.SUFFIXES,
+        similar=(".wmd",),
         options=PREFLIB_OPTIONS,
     ),
     FileFormat(
@@ -201,13 +200,7 @@ def _read(source: Any, layout: str | None = None, **options: Any) -> Survey:
         others = {key: value for key, value in options.items() if key not in taken}
         check_no_options(name, one.name, layout, others)
         read = one.read(source, **taken)
-        survey = merged_survey_of(read, one.name) if isinstance(read, Rankings) else read
-        is_strict = isinstance(survey.rankings, Rankings) and survey.ballots is None
-        if extension in one.similar and is_strict and taken.get("ties") is None:
-            survey.notes.append(
-                f"no order of the {extension} file has a tie: it is read as strict orders"
-            )
-        return survey
+        return merged_survey_of(read, one.name) if isinstance(read, Rankings) else read
     if extension in _TABLES and not Path(name).exists():
         raise RankingsError(f"{name}: no such file")
     if extension in TEXT_SUFFIXES and is_own_table(source, options.get("encoding")):

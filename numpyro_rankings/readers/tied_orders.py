@@ -55,7 +55,11 @@ def read_preflib_survey(
         read_preflib_lines(path)  # refuses it
     read = read_unsupported(path)
     if read is None and not given.rules and unranked == "below":
-        return merged_survey_of(read_preflib_lines(path), PREFLIB)
+        survey = merged_survey_of(read_preflib_lines(path), PREFLIB)
+        if parsed.kind.startswith("to"):
+            note = f"no order of the .{parsed.kind} file has a tie: it is read as strict orders"
+            survey.notes.append(note)
+        return survey
     if parsed.kind != "cat" and read is None:
         read_preflib_lines(path)  # refuses what is wrong
     notes = []

@@ -115,6 +115,8 @@ class Pairs(Layout):
         lines, said = lines[is_kept], said[is_kept]
         pairs = np.where((said == _SECOND)[:, None], pairs[is_kept][:, ::-1], pairs[is_kept])
         rows, first, where = _judges(question, lines)
+        if spec.judge is not None:
+            notes.append(f"comparisons: {len(lines):,} by {plural(len(first), 'judge')}")
         table, direct = table_of_pairs(rows, pairs, said != _TIE, len(items))
         above, is_left, about_cycles = _closed(direct, table, items, where, spec)
         lists = Lists(
