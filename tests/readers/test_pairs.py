@@ -161,8 +161,8 @@ CYCLE = [("a", "b", "Ann"), ("b", "c", "Ann"), ("c", "a", "Ann"), ("a", "b", "Bo
 
 def test_cycles():
     frame = pd.DataFrame(CYCLE, columns=["winner", "loser", "judge"])
-    with refusal("judge 'Ann': the preferences contradict one another: a > b > c > a; 1 of 2 judges "
-                 "contradicts themselves, whom cycles='drop' leaves out"):  # fmt: skip
+    said = "judge 'Ann': the preferences contradict one another: a > b > c > a; 1 of 2 judges"
+    with refusal(said, "contradicts themselves, whom cycles='drop' leaves out"):
         read_survey(frame, judge="judge")
     survey = read_survey(frame, judge="judge", cycles="drop")
     assert survey.judges == ["Bob"] and pairs_of(survey) == ["a b"]
