@@ -82,7 +82,7 @@ SUFFIXES = (*(suffix for one in FORMATS for suffix in one.extensions), *_TABLES)
 def read_survey(source: Any, layout: str | None = None, **options: Any) -> Survey:
     """Read rankings and the judges who gave them.
 
-    Six layouts of tables are read, whose first row names the columns:
+    Seven layouts of tables are read, whose first row names the columns:
 
     - ``"ranks"``: a column for each item, with the ranks 1, 2, …, and nothing where an item is not
       ranked;
@@ -90,12 +90,15 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
     - ``"long"``: a row for each judge and item, in columns named ``judge``, ``item`` and ``rank``
       or ``position``;
     - ``"cell"``: one cell for each judge with all items, best first, such as ``Ann;Bob;Cid;``;
+    - ``"pairs"``: a row for each comparison, with the item that was preferred and the other one, or
+      with two items and the outcome;
     - ``"votes"``: a row for each ballot, or for a count of them, and a column for each rank, with
       names, words such as ``undervote`` and ``overvote``, or several names;
     - ``"marks"``: a sheet with a column of 0 and 1 for each item and rank, such as ``Ann 1``.
 
     Names of the columns such as these, or ``1st``, ``2nd``, … for orders, say which it is; other
-    tables need ``layout``. Ties are refused, unless ``overvote`` says what becomes of them.
+    tables need ``layout``. Where judges tie items, and of pairs, the rankings are
+    :class:`~numpyro_rankings.PartialOrders`, unless ``ties`` or ``overvote`` says otherwise.
 
     Of an export of a survey tool, ``columns`` picks the columns of the question. Its items are
     named by what is left of the headers after their common beginning and end: ``Q5: Rank [Ann]`` is
@@ -111,11 +114,12 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
 
     :param source: a text file ``.csv``, ``.tsv`` or ``.txt`` with commas, semicolons or tabs
         between the columns, a spreadsheet ``.xlsx`` (its first sheet), a ``.parquet`` file, a
-        ``.sav`` file of SPSS, a ``.dta`` file of Stata, a data frame, a PrefLib file ``.soc`` or
-        ``.soi`` (or one of orders without ties, ``.toc`` or ``.toi``), a table of
+        ``.sav`` file of SPSS, a ``.dta`` file of Stata, a data frame, a PrefLib file of orders
+        (``.soc``, ``.soi``, ``.toc``, ``.toi``) or of categories (``.cat``), a table of
         :func:`~numpyro_rankings.readers.write_table`, or a file of an election: ``.blt``, the
         ``.csv`` of a Scottish council, or cast vote records of NIST SP 1500-103 in ``.json``.
-    :param layout: ``"ranks"``, ``"orders"``, ``"long"``, ``"cell"``, ``"votes"`` or ``"marks"``.
+    :param layout: ``"ranks"``, ``"orders"``, ``"long"``, ``"cell"``, ``"pairs"``, ``"votes"`` or
+        ``"marks"``.
     :param judge: the column with the names of the judges; two rows cannot have the same.
     :param about: columns with what else is known about the judges, such as a region or an age.
     :param items: names of all items in index order; by default the columns of the ranks, or the
@@ -131,6 +135,15 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
         ``*`` stands for any text and ``?`` for one character; the columns that no option names are
         left out.
     :param missing: texts and codes that mean that an item is not ranked, such as ``"N/A,99"``.
+    :param offered: of ranks and long tables, texts that mean that an item was offered and is not
+        ranked, so that it is below those that are, such as ``"DNF"``; ``"empty"`` is an empty cell.
+        Or, of every layout, the column that lists the items offered to each judge.
+    :param not_offered: of ranks and long tables, texts that mean that an item was not offered.
+    :param ties: what a tie is: ``"exact"``, no opinion between the tied items, the default;
+        ``"drop"``, the judges are left out; or ``"order"``, the items are put in a random order,
+        the same at every run.
+    :param cycles: of pairs, ``"drop"`` leaves out the judges whose preferences contradict one
+        another; by default they are refused.
     :param highest_first: True if the highest number is the first choice. Ranks 1, 2, …, n can be
         read from either end; 1 is the first choice by default. If the headers or the cells say
         "points", "5 = best" or the like, or the incomplete lists have the ranks …, n−1, n, it is
@@ -139,8 +152,8 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
         none with ``"drop"``; by default they are refused. Rows in which nothing is ranked are no
         answers.
     :param separator: of the layout ``"cell"``, what is between the items; by default what the cells
-        show. Of ``"votes"``, what is between several names at a rank; by default what is between
-        names that other cells have alone.
+        show. Of ``"orders"`` and ``"votes"``, what is between several names at a place; by default
+        what is between names that other cells have alone.
     :param header: ``"none"`` if the first row of a text file or a spreadsheet is a ballot: the
         columns are then called 1, 2, …, and so are the items of a table of ranks, unless ``items``
         names them. A first row that looks like the rows below is asked about.

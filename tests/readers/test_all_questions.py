@@ -152,15 +152,19 @@ def test_all_that_is_odd_is_asked_at_once(tmp_path, name):
     assert joined(survey) == lists
 
 
-def test_ties_of_preflib_files(tmp_path):
-    names = "".join(f"# ALTERNATIVE NAME {k}: {x}\n" for k, x in enumerate("abc", 1))
-    head = "# NUMBER ALTERNATIVES: 3\n# NUMBER VOTERS: 2\n# NUMBER UNIQUE ORDERS: 2\n"
-    path = write(tmp_path, f"{head}{names}1: 1,2,3\n1: 3,{{1,2}}\n", "t.toi")
-    found = questions_of(path)
-    assert found.answers == ({"overvote": "stop"},) and found.is_read
-    assert joined(read_survey(path, **found.options)) == ["a b c", "c"]
-    with refusal("overvote='stop'"):
-        read_survey(path, top=2)
+def test_cycles_of_pairs():
+    frame = pd.DataFrame(
+        {"winner": list("abab"), "loser": list("baba"), "who": list("xxyz")}, index=range(4)
+    )
+    found = questions_of(frame, judge="who")
+    assert found.answers == ({"cycles": "drop"},) and found.is_read
+    assert read_survey(frame, judge="who", **found.options).judges == ["y", "z"]
+
+
+def test_pairs_in_another_layout():
+    frame = pd.DataFrame({"winner": list("aba"), "loser": list("bac")})
+    found = questions_of(frame, layout="orders")
+    assert found.answers == ({"layout": "pairs"},) and found.is_read
 
 
 def test_data_frames():
@@ -184,10 +188,9 @@ def test_data_frames():
         ("a,b,c\n1,2,3\n2,5,1\n2,1,3\n3,1,2\n", {}, "rank 5, but there are 3 items"),
         # what is to be done in the file
         ("list\na>b>c\nb>overvote>a\n", {}, "has rules for ballots"),
-        ("id,list\nx,a>b=c\ny,b>a>c\n", {"columns": "list"}, "1 row of 2 have ties"),
-        ("judge,item,rank\nx,a,1\nx,b,1\ny,a,1\ny,b,99\n", {}, "1 of 2 judges have ties"),
-        ("model_a,model_b,winner\na,b,left\nb,c,right\n", {}, "write the two columns"),
-        ("winner,loser,who\na,b,x\nb,c,x\n", {"judge": "who"}, "has a row already"),
+        ("model_a,model_b,winner\na,b,west\nb,c,east\n", {}, "which is preferred?"),
+        ("left,right,label\na,b,0\nb,c,1\n", {}, "does 0 in 'label' mean"),
+        ("winner,loser\na,b\nb,b\n", {}, "compares 'b' with itself"),
     ],
 )
 def test_what_needs_a_decision_ends_the_questions(tmp_path, text, options, last):

@@ -382,7 +382,7 @@ BAD = {
         ["column 'y'", "rank 34, but there are 2 items", "add about='y'"],
     ),
     "ids": ("id,x,y\n7,1,2\n", {}, ["column 'id'", "rank 7", "or judge='id'"]),
-    "tie": ("x,y,z\n1,2,2\n", {}, ["bad.csv:2", "'y' and 'z' both have rank 2", "ties"]),
+    "tie": ("x,y,z\n1,3,4\n1,1,4\n", {}, ["bad.csv:2", "'y' has rank 3", "gaps='close'"]),
     "gap": (
         "x,y,z\n1,3,\n",
         {},
