@@ -1,7 +1,6 @@
 """PrefLib files that are no strict orders, checked against preflibtools, and broken ones."""
 
 import itertools
-import math
 
 import numpy as np
 import pytest
@@ -223,7 +222,7 @@ def test_files_without_ties_are_strict_orders(tmp_path):
 @pytest.mark.parametrize("read", [read_rankings, read_survey])
 def test_matching_graphs_are_refused(tmp_path, read):
     path = write(tmp_path, WMD, "small.wmd")
-    with pytest.raises(RankingsError, match="small.wmd:3: a .wmd file holds the weights") as error:
+    with pytest.raises(RankingsError, match=r"small.wmd:3: a .wmd file holds the weights") as error:
         read(path)
     assert "\n" not in str(error.value) and len(str(error.value)) < 250
 
