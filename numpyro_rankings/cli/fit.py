@@ -15,7 +15,7 @@ from numpyro_rankings.cli.capacity import choose_thinning, label_bytes, memory_e
 from numpyro_rankings.cli.fit_options import FitOptions, parse_options
 from numpyro_rankings.cli.interim import InterimPage, finder_of_groups
 from numpyro_rankings.cli.item_names import rename_findings, rename_rankings, shown_names
-from numpyro_rankings.cli.models import MODELS, TEMPERED, ModelOptions
+from numpyro_rankings.cli.models import AUTO, MODELS, TEMPERED, ModelOptions
 from numpyro_rankings.cli.number import PATH, choose_components, write_path
 from numpyro_rankings.cli.options import Plan, RunOptions
 from numpyro_rankings.cli.rankings_file import (
@@ -42,7 +42,7 @@ from numpyro_rankings.cli.several import SEVERAL_IN_WORDS, Fitted, are_several, 
 from numpyro_rankings.words import percent, plural
 
 if TYPE_CHECKING:
-    from numpyro_rankings.rankings import Rankings
+    from numpyro_rankings.rankings import PartialOrders, Rankings
     from numpyro_rankings.readers import Survey
     from numpyro_rankings.report.findings import Findings
     from numpyro_rankings.report.page import Status
@@ -209,11 +209,15 @@ def _models_of_choice_sets() -> list[str]:
     return [name for name, model in MODELS.items() if model.family.takes_choice_sets]
 
 
-def _check_rankings(name: str, options: ModelOptions, rankings: "Rankings") -> None:
+def _check_rankings(name: str, options: ModelOptions, rankings: "Rankings | PartialOrders") -> None:
     """Refuse rankings that the model cannot be fitted to."""
+    from numpyro_rankings.rankings import PartialOrders
+
     model = MODELS[options.model]
     family = model.family
-    if rankings.choice_sets is not None and not family.takes_choice_sets:
+    if isinstance(rankings, PartialOrders):
+        _check_partial_orders(name, options, rankings)
+    elif rankings.choice_sets is not None and not family.takes_choice_sets:
         not_offered = (
             f" ({rankings.items[item]} was not offered in row {row + 1})"
             for row, offered in enumerate(rankings.choice_sets.tolist())
@@ -231,7 +235,23 @@ def _check_rankings(name: str, options: ModelOptions, rankings: "Rankings") -> N
     model.check_rankings(name, options, rankings)
 
 
-def _choose_thinning(plan: Plan, model: ModelOptions, rankings: "Rankings") -> int:
+def _check_partial_orders(name: str, options: ModelOptions, orders: "PartialOrders") -> None:
+    """Refuse partial orders that the model cannot be fitted to."""
+    if options.sampler == TEMPERED or options.components == AUTO:
+        asked = "--components auto" if options.components == AUTO else f"--sampler {TEMPERED}"
+        raise UserError(
+            f"{name}: some judges tie items or leave their order open, and {asked} is for rankings "
+            "alone: ask for another, or read the file with --ties drop or --ties order"
+        )
+    if MODELS[options.model].family.has_pool and orders.offered() is not None:
+        others = " or ".join(x.name for x in MODELS.values() if not x.family.has_pool)
+        raise UserError(
+            f"{name}: some items were not offered to some judges, and --model {options.model} is "
+            f"for preferences among all items: use --model {others}"
+        )
+
+
+def _choose_thinning(plan: Plan, model: ModelOptions, rankings: "Rankings | PartialOrders") -> int:
     from numpyro_rankings.rankings import num_stages
 
     slots = model.components or model.max_clusters or 1
@@ -244,7 +264,7 @@ def _choose_thinning(plan: Plan, model: ModelOptions, rankings: "Rankings") -> i
 def _sample(
     session: RunSession,
     options: ModelOptions,
-    rankings: "Rankings",
+    rankings: "Rankings | PartialOrders",
     thin: int,
     make_kernel: Callable[[ModelOptions], Any],
 ) -> Sampled:
@@ -262,7 +282,7 @@ def _interim_page(
     session: RunSession,
     options: FitOptions,
     title: str,
-    rankings: "Rankings",
+    rankings: "Rankings | PartialOrders",
     thin: int,
     path: Any,
     read: Mapping[str, str] | None = None,
@@ -283,7 +303,9 @@ def _interim_page(
 # ---------------------------------------------------------------------------------------------
 
 
-def _summarise(sampled: Sampled, rankings: "Rankings", num_blocs: int | None) -> "Findings":
+def _summarise(
+    sampled: Sampled, rankings: "Rankings | PartialOrders", num_blocs: int | None
+) -> "Findings":
     from numpyro_rankings.posterior.diagnostics import STACKING_WEIGHTS, posterior_of
     from numpyro_rankings.posterior.inference_data import to_inference_data
     from numpyro_rankings.report.findings import findings_of
@@ -301,7 +323,9 @@ def _summarise(sampled: Sampled, rankings: "Rankings", num_blocs: int | None) ->
     return findings._replace(data=data)
 
 
-def _with_blocs(findings: "Findings", rankings: "Rankings", number: int) -> "Findings":
+def _with_blocs(
+    findings: "Findings", rankings: "Rankings | PartialOrders", number: int
+) -> "Findings":
     """Add the blocs that were asked for; the rest does not fail if there are not so many."""
     from numpyro_rankings.posterior.blocs import NoBlocsError, find_blocs
 
@@ -315,14 +339,18 @@ def _with_blocs(findings: "Findings", rankings: "Rankings", number: int) -> "Fin
         return findings
 
 
-def _data_and_model(options: FitOptions, rankings: "Rankings") -> tuple[str, str]:
+def _data_and_model(options: FitOptions, rankings: "Rankings | PartialOrders") -> tuple[str, str]:
     """Describe the data and the model, for the last section of the report."""
+    from numpyro_rankings.rankings.counts import ties_in_words
+
     fewest, most = int(rankings.lengths.min()), int(rankings.lengths.max())
     data = (
         f"{options.file or _BUNDLED_CITATION}: {rankings.num_rankings:,} rankings, "
         f"{rankings.unique().num_rows:,} distinct, of {rankings.num_items} items, each listing "
         f"{fewest if fewest == most else f'{fewest} to {most}'} of them"
     )
+    ties = ties_in_words(rankings)
+    data = f"{data}; {ties}" if ties else data
     return data, MODELS[options.model.model].in_words(options.model)
 
 
@@ -372,11 +400,10 @@ def _write_assignments(path: Path, findings: "Findings", survey: "Survey") -> No
     """
     import numpy as np
 
-    from numpyro_rankings.cli.tables import write_assignments
+    from numpyro_rankings.cli.tables import rows_in_words, write_assignments
 
     rankings, place = survey.rankings, survey.label_index
-    orderings, rows = np.asarray(rankings.orderings), np.asarray(rankings.row_index)[place]
-    lists = [" > ".join(rankings.items[i] for i in row[row >= 0]) for row in orderings]
+    rows, lists = np.asarray(rankings.row_index)[place], rows_in_words(rankings)
     numbers = {p.label: number for number, p in enumerate(findings.profiles, 1)}
     labels, probability = np.zeros(len(rows), int), np.ones(len(rows))
     if findings.reference is not None and findings.membership is not None:
@@ -398,7 +425,7 @@ def _write_assignments(path: Path, findings: "Findings", survey: "Survey") -> No
     write_assignments(path, columns, clusters, probability, blocs)
 
 
-def _fitted(rankings: "Rankings", findings: "Findings", ended: str) -> Fitted:
+def _fitted(rankings: "Rankings | PartialOrders", findings: "Findings", ended: str) -> Fitted:
     """Return what the table of several files says of one."""
     table = findings.table
     moving = table[table["note"] != "constant"]
@@ -409,7 +436,7 @@ def _fitted(rankings: "Rankings", findings: "Findings", ended: str) -> Fitted:
 
 
 def _print_summary(
-    out: Path, rankings: "Rankings", findings: "Findings", status: "Status | None"
+    out: Path, rankings: "Rankings | PartialOrders", findings: "Findings", status: "Status | None"
 ) -> None:
     from numpyro_rankings.report.answers import wants
 

@@ -76,6 +76,10 @@ class Rows:
         rows = jnp.arange(self.num_rows, dtype=jnp.int32)
         return jnp.repeat(rows, self.counts, total_repeat_length=self.num_rankings)
 
+    def offered(self) -> Array | None:
+        """Return which items were offered, bool (rows, n); None if all were."""
+        return self.choice_sets
+
     def _is_traced(self) -> bool:
         return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(self))
 
