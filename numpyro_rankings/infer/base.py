@@ -139,6 +139,11 @@ class GibbsKernel(ModelReader, MCMCKernel):
         """Return the initial state, after a last look at it."""
         return state
 
+    @property
+    def takes_partial_orders(self) -> bool:
+        """Whether the data may be :class:`~numpyro_rankings.PartialOrders`."""
+        return False
+
     def _check_size(self, args: tuple, kwargs: dict, num_chains: int) -> None:
         """Raise ValueError if the data as they are given need more memory than there is."""
 
