@@ -15,7 +15,7 @@ from numpyro_rankings.cli.capacity import choose_thinning, label_bytes, memory_e
 from numpyro_rankings.cli.fit_options import FitOptions, parse_options
 from numpyro_rankings.cli.interim import InterimPage, finder_of_groups
 from numpyro_rankings.cli.item_names import rename_findings, rename_rankings, shown_names
-from numpyro_rankings.cli.models import MODELS, TEMPERED, FitModel, ModelOptions
+from numpyro_rankings.cli.models import AUTO, MODELS, TEMPERED, ModelOptions
 from numpyro_rankings.cli.number import PATH, choose_components, write_path
 from numpyro_rankings.cli.options import Plan, RunOptions
 from numpyro_rankings.cli.rankings_file import (
@@ -143,14 +143,13 @@ def _read(options: FitOptions) -> "Survey":
     try:
         survey = read_file(options.file, options.table)
     except QuestionsError as error:
-        takes = MODELS[options.model.model].takes_choice_sets
+        takes = options.model.model in _models_of_choice_sets()
         if error.answers.get("unranked") == "not-offered" and not takes:
             others = _models_of_choice_sets()
             error.answers["model"] = others[0]
             error.about = f"Choice sets need --model {' or '.join(others)}. {error.about}"
         raise
-    model = MODELS[options.model.model]
-    survey = survey._replace(rankings=_as_taken(model, survey.rankings))
+    survey = survey._replace(rankings=_as_taken(options.model, survey.rankings))
     _check_rankings(options.file or _BUNDLED, options.model, survey.rankings)
     if options.blocs is not None and not MODELS[options.model.model].family.has_fit:
         raise UserError(f"--blocs cannot be used with --model {options.model.model}")
@@ -211,14 +210,20 @@ def _models_of_choice_sets() -> list[str]:
     return [name for name, model in MODELS.items() if model.takes_choice_sets]
 
 
-def _as_taken(model: FitModel, rankings: "Rankings | PartialOrders") -> "Rankings | PartialOrders":
+def _as_taken(
+    options: ModelOptions, rankings: "Rankings | PartialOrders"
+) -> "Rankings | PartialOrders":
     """Return the data as the model takes them: some take choice sets in partial orders only."""
     from numpyro_rankings.rankings import PartialOrders, Rankings
 
-    has_choice_sets = isinstance(rankings, Rankings) and rankings.choice_sets is not None
-    if not has_choice_sets or model.family.takes_choice_sets or not model.takes_choice_sets:
+    model = MODELS[options.model]
+    needs_orders = model.takes_choice_sets and not model.family.takes_choice_sets
+    if not (isinstance(rankings, Rankings) and rankings.choice_sets is not None and needs_orders):
         return rankings
-    note("items that were not offered to a judge are anywhere in the order: it is drawn with them")
+    note(
+        f"--model {model.name} takes items that were not offered as anywhere in a judge's order: "
+        "the rankings are read as partial orders"
+    )
     return PartialOrders.from_rankings(rankings)
 
 
@@ -237,6 +242,13 @@ def _check_rankings(name: str, options: ModelOptions, rankings: "Rankings | Part
         others = " or ".join(_models_of_choice_sets())
         raise UserError(
             f"{name}: has choice sets{next(not_offered, '')}; only --model {others} can use them"
+        )
+    if rankings.are_partial and (options.sampler == TEMPERED or options.components == AUTO):
+        asked = "--components auto" if options.components == AUTO else f"--sampler {TEMPERED}"
+        raise UserError(
+            f"{name}: some judges tie items, leave their order open or were offered a part of them, "
+            f"and {asked} is for rankings alone: leave it out"
+            + ("" if offered is not None else ", or read the file with --ties drop or --ties order")
         )
     if rankings.num_items < 2:
         raise UserError(f"{name}: has one item, but a ranking needs at least two")
@@ -335,12 +347,16 @@ def _with_blocs(
 
 def _data_and_model(options: FitOptions, rankings: "Rankings | PartialOrders") -> tuple[str, str]:
     """Describe the data and the model, for the last section of the report."""
+    from numpyro_rankings.rankings.counts import ties_in_words
+
     fewest, most = int(rankings.lengths.min()), int(rankings.lengths.max())
     data = (
         f"{options.file or _BUNDLED_CITATION}: {rankings.num_rankings:,} rankings, "
         f"{rankings.unique().num_rows:,} distinct, of {rankings.num_items} items, each listing "
         f"{fewest if fewest == most else f'{fewest} to {most}'} of them"
     )
+    ties = ties_in_words(rankings)
+    data = f"{data}; {ties}" if ties else data
     return data, MODELS[options.model.model].in_words(options.model)
 
 

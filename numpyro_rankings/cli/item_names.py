@@ -5,16 +5,15 @@ Tables and draws keep the plain names, by which they can be joined.
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from numpyro_rankings.words import in_one_line
 
 if TYPE_CHECKING:
-    from numpyro_rankings.rankings import PartialOrders, Rankings
+    from numpyro_rankings.rankings import Rankings
     from numpyro_rankings.readers import Survey
     from numpyro_rankings.report.findings import Findings
 
-_Rows = TypeVar("_Rows", "Rankings", "PartialOrders")
 _WITH_SHORT = re.compile(r".*\S\s*\(([^()]{1,12})\)")  # "Scottish National Party (SNP)"
 
 
@@ -34,10 +33,10 @@ def _short(text: str) -> str:
     return match[1] if match else text
 
 
-def rename_rankings(rankings: "_Rows", names: Sequence[str]) -> "_Rows":
-    """Return the rankings, or partial orders, with other names of their items."""
-    leaves, (*others, _, num_rankings) = rankings.tree_flatten()
-    return type(rankings).tree_unflatten((*others, tuple(names), num_rankings), leaves)
+def rename_rankings(rankings: "Rankings", names: Sequence[str]) -> "Rankings":
+    """Return the rankings with other names of their items."""
+    leaves, (*kind, num_items, _, num_rankings) = rankings.tree_flatten()
+    return rankings._make(leaves, (*kind, num_items, tuple(names), num_rankings))
 
 
 def rename_findings(findings: "Findings", items: Sequence[str], names: Sequence[str]) -> "Findings":

@@ -36,7 +36,6 @@ class FitModel(ABC):
     """One model of ``fit``; a new one is added to ``MODELS``.
 
     - **name** - as ``--model`` has it, and **about**, what it is.
-    - **samplers** - those of which ``--sampler`` chooses.
     - **defaults** - the fields of :class:`ModelOptions` that not every model has, and the default
       of each.
     - **takes_flat_alpha** - whether ``--alpha flat`` is a prior of it.
@@ -47,7 +46,6 @@ class FitModel(ABC):
 
     name: str
     about: str
-    samplers: tuple[str, ...] = ()
     defaults: ClassVar[Mapping[str, Any]]
     takes_flat_alpha = False
     takes_process = False
@@ -91,13 +89,6 @@ class FitModel(ABC):
 
         :param name: of the file.
         """
-        if options.sampler == TEMPERED and rankings.are_partial:
-            others = " or ".join(x for x in self.samplers if x != TEMPERED)
-            raise UserError(
-                f"{name}: --sampler {TEMPERED} takes no partial orders, such as ties and items "
-                f"that were not offered: use --sampler {others}, with a number of --components"
-                + (" or dp" if self.takes_process else "")
-            )
         size, number = options.effective_size, rankings.num_rankings
         if size is not None and size > number:
             raise UserError(
@@ -113,7 +104,6 @@ class _Mallows(FitModel):
     name = "mallows"
     takes_choice_sets = True
     about = "consensus orders (generalized Mallows)"
-    samplers = ("slice", "beta", TEMPERED)
     takes_process = True
     defaults: ClassVar = {
         "components": None,
@@ -201,7 +191,6 @@ class _PlackettLuce(FitModel):
     name = "plackett-luce"
     takes_choice_sets = True
     about = "weights of the items"
-    samplers = ("gibbs", TEMPERED)
     defaults: ClassVar = {
         "components": 1,
         "alpha": 1.0,

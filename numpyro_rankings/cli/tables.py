@@ -15,17 +15,17 @@ import csv
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from numpyro_rankings.families.base import columns_with_interval, in_item_order
 from numpyro_rankings.posterior import holds
+from numpyro_rankings.rankings import PartialOrders, Rankings
 from numpyro_rankings.words import for_spreadsheets, level_in_words, order_in_words
 
 if TYPE_CHECKING:
     from numpyro_rankings.posterior import Bloc, BlocLevel, Profile, RankingProfile
-    from numpyro_rankings.rankings import PartialOrders, Rankings
     from numpyro_rankings.report.findings import Findings
 
 
@@ -68,30 +68,6 @@ def write_assignments(
     _write(path, columns, zip(*columns.values(), strict=True))
 
 
-def rows_in_words(rankings: "Rankings | PartialOrders") -> list[str]:
-    """Return what each row says, such as ``Ann > Bob = Cid``, where the last two are tied.
-
-    Where it is no order of ties it is the pairs from which the rest follows, ``Ann > Bob; Cid >
-    Bob``.
-    """
-    if not rankings.are_partial:
-        lists = np.asarray(rankings.table).tolist()
-        return [" > ".join(rankings.items[k] for k in row if k >= 0) for row in lists]
-    orders = cast("PartialOrders", rankings)
-    texts = []
-    rows = zip(orders.listed.tolist(), orders.levels.tolist(), orders.are_buckets, strict=True)
-    for row, (listed, levels, are_buckets) in enumerate(rows):
-        names = [orders.items[k] for k in listed if k >= 0]
-        if are_buckets:
-            marks = ["", *(" = " if x == y else " > " for x, y in itertools.pairwise(levels))]
-            texts.append("".join(mark + name for mark, name in zip(marks, names, strict=False)))
-            continue
-        above = np.asarray(orders.above[row])
-        said = above & ~(above.astype(np.int32) @ above > 0)
-        texts.append("; ".join(f"{names[k]} > {names[i]}" for k, i in np.argwhere(said).tolist()))
-    return texts
-
-
 def write_blocs(
     path: Path,
     findings: "Findings",
@@ -114,6 +90,23 @@ def write_blocs(
             row["wants"] = wants_of_bloc(bloc)  # also of one without an order
             rows.append(row | family.columns_of_bloc(bloc.parameters, items))
     _write(path, rows[0], (row.values() for row in rows))
+
+
+def rows_in_words(said: "Rankings | PartialOrders") -> list[str]:
+    """Return what each row says, such as ``A > B = C``; of some pairs alone ``A > B; C > D``."""
+    table, items = np.asarray(said.table), np.array(said.items, dtype=object)
+    if not isinstance(said, PartialOrders):
+        return [" > ".join(items[row[row >= 0]]) for row in table]
+    levels, above, texts = np.asarray(said.levels), np.asarray(said.above), []
+    for row, is_order in enumerate(np.asarray(said.are_buckets)):
+        names, of_row = items[table[row][table[row] >= 0]], above[row].astype(int)
+        if is_order:
+            ends = np.flatnonzero(np.diff(levels[row][: len(names)])) + 1
+            texts.append(" > ".join(" = ".join(level) for level in np.split(names, ends)))
+        else:  # what follows from the other pairs is left out
+            pairs = np.argwhere(of_row & (of_row @ of_row == 0))
+            texts.append("; ".join(f"{names[a]} > {names[b]}" for a, b in pairs))
+    return texts
 
 
 def _write(path: Path, header: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:

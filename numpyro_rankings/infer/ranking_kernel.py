@@ -13,6 +13,7 @@ from numpyro_rankings.infer.checks import check_only_rankings
 from numpyro_rankings.infer.latent_orders import (
     LatentOrderState,
     Lists,
+    check_memory,
     draw_orderings,
     find_orders,
     with_orderings,
@@ -48,6 +49,10 @@ class RankingKernel(GibbsKernel):
         :param args: with rankings of the same judges in place of the partial orders.
         """
         raise NotImplementedError
+
+    def _check_size(self, args: tuple, kwargs: dict, num_chains: int) -> None:
+        if self.takes_partial_orders and (orders := find_orders(args, kwargs)) is not None:
+            check_memory(orders, num_chains)
 
     def _as_rankings(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         orders = self._find_orders(args, kwargs)

@@ -305,9 +305,8 @@ class Draws:
         """
         if self.orders is not None:
             raise TypeError(
-                "this needs the rankings of the judges, and the draws are of partial orders: what "
-                "is of parameters and labels alone can be had, such as diagnostics, coclustering "
-                "and point_estimate"
+                "this needs the rankings of the judges, and the draws are of partial orders, which "
+                "Draws.said has"
             )
         if self.rankings is None:
             raise TypeError("the draws have no rankings: use Draws.of(…, rankings)")

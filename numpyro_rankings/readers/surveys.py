@@ -22,6 +22,7 @@ from numpyro_rankings.readers.grids import Grid, read_grid, refuse_ranks_in_brac
 from numpyro_rankings.readers.headers import choose, fold_header
 from numpyro_rankings.readers.layouts import LAYOUTS, layout_of_table, refuse_pairs
 from numpyro_rankings.readers.lists import Lists
+from numpyro_rankings.readers.other_questions import columns_of_pairs
 from numpyro_rankings.readers.questions import (
     QuestionSpec,
     TableOptions,
@@ -132,7 +133,8 @@ def read_layout(source: Any, layout: str | None = None, **options: Any) -> Surve
     source, notes = _with_index(source, spec.named)
     settings = given.encoding, layout, spec.has_header, given.max_rows
     grid = read_grid(source, spec.items or (), *settings)
-    if spec.has_header and given.header_rows is None:
+    are_pairs = columns_of_pairs(grid, [x for x in grid.columns if spec.may_pick(x)])
+    if spec.has_header and given.header_rows is None and not are_pairs:
         refuse_ballot_as_header(grid, spec, source)
     table = fold_header(grid, given.header_rows if spec.has_header else 1)
     spec = with_names_of_columns(spec, table)
@@ -243,7 +245,7 @@ def _by_row(
         if lists.offered is None and spec.is_not_offered and not is_full.all():
             choice_sets = listed_items(orderings, len(items))
         return build_rankings(orderings, items, counts, choice_sets, lists.where), notes
-    is_below = lists.offered is not None or not spec.is_not_offered
+    is_below = lists.offered is not None or not (spec.is_not_offered or lists.above is not None)
     given = counts, choice_sets, "below" if is_below else "not-offered"
     return build_partial_orders(orderings, above, items, given, lists.where), notes
 

@@ -266,7 +266,7 @@ def _meanings(
             f"{outcome.name!r} mean that {first!r} is preferred, or {second!r}? Write the name of "
             "the column, or of the item, instead"
         )
-    sides = _sides(letters(first), letters(second))
+    sides = _sides(first, second)
     for known in (sides, _GAMES, _SCORE, _NUMBERS, _WORDS):
         codes = {text: {**_TIES, **known}.get(key, _of_points(key)) for text, key in keys.items()}
         if -1 not in codes.values():
@@ -276,11 +276,13 @@ def _meanings(
 
 def _sides(first: str, second: str) -> dict[str, int]:
     """Return the words for the columns: their names, what differs in these, and its letter."""
+    names = [re.sub(r"\s", "", name.casefold()) for name in (first, second)]
+    first, second = letters(first), letters(second)
     start = len(common_start([first, second]))
     end = len(common_end([first[start:], second[start:]]))
     shorts = [x[start : len(x) - end] for x in (first, second)]
     sides: dict[str, int] = {}
-    for words in ((first, second), shorts, [x[:1] for x in shorts]):
+    for words in (names, (first, second), shorts, [x[:1] for x in shorts]):
         if all(words) and words[0] != words[1]:
             sides |= {word: k for k, word in enumerate(words) if word not in sides}
     return sides
