@@ -246,8 +246,8 @@ def _check_rankings(name: str, options: ModelOptions, rankings: "Rankings | Part
     if rankings.are_partial and (options.sampler == TEMPERED or options.components == AUTO):
         asked = "--components auto" if options.components == AUTO else f"--sampler {TEMPERED}"
         raise UserError(
-            f"{name}: some judges tie items, leave their order open or were offered a part of them, "
-            f"and {asked} is for rankings alone: leave it out"
+            f"{name}: some judges tie items, leave their order open or were offered a part of "
+            f"them, and {asked} is for rankings alone: leave it out"
             + ("" if offered is not None else ", or read the file with --ties drop or --ties order")
         )
     if rankings.num_items < 2:

@@ -31,7 +31,19 @@ _OUTCOMES = _ABOVE | set("preference choice outcome result response label pick v
 _KINDS = "item|team|player|model|option|answer|response|candidate|stimulus"
 _KIND = re.compile(rf"(?:{_KINDS})?(.+?)(?:{_KINDS}|name|id|code)*")  # around a word
 _SIDES = {"", *"012abhdwl", "left", "right", "home", "away", "white", "black", "tie", "draw"}
-_SIDES |= {"both", "win", "loss", "10", "01", "05", "1212", "0505"}  # 1-0, 0-1, 0.5, 1/2-1/2, …
+_SIDES |= {
+    "both",
+    "win",
+    "loss",
+    "10",
+    "01",
+    "05",
+    "1212",
+    "0505",
+    "½½",
+    "½",
+    "x",
+}  # 1-0, 0-1, 0.5, 1/2-1/2, …
 _SCORES = re.compile(r"\d{2,4}")  # letters of 3-1 and 0.5-0.5
 _OF_PAIRS = (
     ("a", "b"),
@@ -102,7 +114,9 @@ def refuse_other_questions(grid: Grid, columns: Sequence[Column], spec: Question
     ordered = np.sort(numbers, axis=1)
     is_tied = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] > 0)).any(1)
     are_many = is_tied.sum() > 1 and 2 * is_tied.sum() >= (listed > 1).sum()
-    if are_many and spec.ties is None and not are_ranks_with_ties(numbers):
+    turned = np.where(numbers > 0, numbers.max(initial=0) + 1 - numbers, numbers)
+    ranks = turned if spec.highest_first else numbers
+    if are_many and spec.ties is None and not are_ranks_with_ties(ranks):
         row = int(np.argmax(is_tied))
         of_row = numbers[row].tolist()
         k, i = next(

@@ -91,8 +91,11 @@ class QuestionSpec(NamedTuple):
 
     @property
     def may_rank_others(self) -> bool:
-        """Whether the columns may be some of the items, so that ranks exceed their number."""
-        return bool(self.patterns) and self.may_have_gaps
+        """Whether ranks may exceed the number of columns: if these are some of the items only.
+
+        Ratings may, too, which are read as ranks if it is said what becomes of ties.
+        """
+        return (bool(self.patterns) or self.ties is not None) and self.may_have_gaps
 
 
 class TableOptions(NamedTuple):

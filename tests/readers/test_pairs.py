@@ -58,8 +58,8 @@ def test_pairs_may_be_read_as_orders(names):
 
 def test_judges_and_their_closure():
     frame = pd.DataFrame(WINS, columns=["winner", "loser"]).assign(who=[1, 1, 2, 2], n=[3, 3, 1, 1])
-    survey = read_survey(frame, judge="who", count="n", about="n")
-    assert survey.judges == ["1"] * 3 + ["2"] and survey.about == {"n": ["3", "3", "3", "1"]}
+    survey = read_survey(frame, judge="who", count="n")
+    assert survey.judges == ["1"] * 3 + ["2"]
     expected = PartialOrders.from_pairs(frame, judge="who", count="n")
     assert survey.rankings == expected
     assert "comparisons: 4 by 2 judges" in survey.notes
@@ -148,10 +148,10 @@ def test_outcomes_that_may_be_read_in_two_ways():
     frame = pd.DataFrame({"left": list("abc"), "right": list("bca"), "label": [0, 1, 0]})
     with refusal("column 'label': does 0 in 'label' mean that 'left' is preferred, or 'right'?"):
         read_survey(frame)
-    frame = pd.DataFrame({"left": list("xyz"), "right": list("yzx"), "winner": ["x", "w", "x"]})
-    with refusal("row 2: column 'winner': 'w' says of 'y' and 'z' which is preferred?"):
+    frame = pd.DataFrame({"left": list("xyz"), "right": list("yzx"), "winner": ["x", "q", "x"]})
+    with refusal("row 2: column 'winner': 'q' says of 'y' and 'z' which is preferred?"):
         read_survey(frame)
-    survey = read_survey(frame, missing="w")
+    survey = read_survey(frame, missing="q")
     assert pairs_of(survey) == ["x y", "x z"]
     assert any("1 line with an empty cell left out: row 2" in x for x in survey.notes)
 

@@ -162,7 +162,8 @@ def _tied_names(text: str, mark: str | None, known: set[str] | None) -> list[str
     marks = [mark] if mark else [] if known is None else ["=", "|", "/", ";", ","]
     for one in marks:
         names = [x.strip() for x in text.split(one)]
-        if len(names) > 1 and (known is None or (text not in known and known.issuperset(names))):
+        is_known = known is not None and text in known
+        if len(names) > 1 and not is_known and (mark or known is None or known.issuperset(names)):
             return names
     return [text]
 

@@ -285,7 +285,7 @@ def _sides(first: str, second: str) -> dict[str, int]:
     for words in (names, (first, second), shorts, [x[:1] for x in shorts]):
         if all(words) and words[0] != words[1]:
             sides |= {word: k for k, word in enumerate(words) if word not in sides}
-    return sides
+    return {"d": _TIE, **sides}
 
 
 def _of_points(text: str) -> int:
