@@ -67,7 +67,7 @@ def test_models_take_them(capsys, plain_page, model, file):
             "x > y", "y > z", "x = z", "w > z", "x > w"
         ]  # fmt: skip
     else:
-        assert list(orders.values())[0] == "Ann > Cid"
+        assert next(iter(orders.values())) == "Ann > Cid"
 
 
 def test_resume(capfd, plain_page, monkeypatch):
