@@ -45,6 +45,7 @@ _SIDES |= {
     "x",
 }  # 1-0, 0-1, 0.5, 1/2-1/2, …
 _SCORES = re.compile(r"\d{2,4}")  # letters of 3-1 and 0.5-0.5
+_SIDES |= set("drawn equal same neither bothbad tiebothbad nopreference".split())
 _OF_PAIRS = (
     ("a", "b"),
     ("1", "2"),

@@ -1,6 +1,5 @@
 """Tables that are read although their form is unusual, and remedies that messages name."""
 
-import re
 from collections import Counter
 
 import numpy as np
