@@ -31,21 +31,10 @@ _OUTCOMES = _ABOVE | set("preference choice outcome result response label pick v
 _KINDS = "item|team|player|model|option|answer|response|candidate|stimulus"
 _KIND = re.compile(rf"(?:{_KINDS})?(.+?)(?:{_KINDS}|name|id|code)*")  # around a word
 _SIDES = {"", *"012abhdwl", "left", "right", "home", "away", "white", "black", "tie", "draw"}
-_SIDES |= {
-    "both",
-    "win",
-    "loss",
-    "10",
-    "01",
-    "05",
-    "1212",
-    "0505",
-    "½½",
-    "½",
-    "x",
-}  # 1-0, 0-1, 0.5, 1/2-1/2, …
-_SCORES = re.compile(r"\d{2,4}")  # letters of 3-1 and 0.5-0.5
-_SIDES |= set("drawn equal same neither bothbad tiebothbad nopreference".split())
+_SIDES |= set(
+    "both win loss 10 01 05 1212 0505 ½½ ½ x drawn equal same neither bothbad tiebothbad "
+    "nopreference".split()
+)  # also letters of results such as 1-0, 0.5-0.5 and 1/2-1/2
 _OF_PAIRS = (
     ("a", "b"),
     ("1", "2"),
