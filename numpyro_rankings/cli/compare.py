@@ -33,7 +33,7 @@ from numpyro_rankings.cli.streams import notes
 from numpyro_rankings.words import listed, number
 
 if TYPE_CHECKING:
-    from numpyro_rankings.rankings import Rankings
+    from numpyro_rankings.rankings import PartialOrders, Rankings
     from numpyro_rankings.report.comparison import Comparison
 
 FILES = ("comparison.csv", "comparison.svg")
@@ -197,10 +197,16 @@ def _compare(args: argparse.Namespace, command: str) -> int:
     return 0
 
 
-def _kernels(options: CompareOptions, rankings: "Rankings") -> dict[str, Any]:
+def _kernels(options: CompareOptions, rankings: "Rankings | PartialOrders") -> dict[str, Any]:
     """Return the kernels of the models that are compared, by the names of these."""
+    from numpyro_rankings.rankings import PartialOrders
     from numpyro_rankings.report.comparison import default_models
 
+    if options.evidence and isinstance(rankings, PartialOrders):
+        raise UserError(
+            "--evidence is for rankings alone, and some judges tie items or leave their order "
+            "open: leave it out, or read the file with --ties drop or --ties order"
+        )
     asked = [MODELS[name].family for name in options.models or models_with("components")]
     return {
         name: kernel
@@ -213,11 +219,11 @@ def _kernels(options: CompareOptions, rankings: "Rankings") -> dict[str, Any]:
 
 
 def _compare_models(
-    options: CompareOptions, rankings: "Rankings", models: dict[str, Any]
+    options: CompareOptions, rankings: "Rankings | PartialOrders", models: dict[str, Any]
 ) -> "Comparison":
     import jax
 
-    from numpyro_rankings.report.comparison import TooFewDrawsError, compare
+    from numpyro_rankings.report.comparison import NotComparedError, TooFewDrawsError, compare
 
     is_shown, minutes = not options.no_progress, f"{options.minutes:g} minutes"
     say(f"comparing {len(models)} models, each for at most {minutes}", is_shown)
@@ -238,6 +244,8 @@ def _compare_models(
         )
     except TooFewDrawsError:
         raise UserError(f"too few draws in {minutes}: raise --minutes") from None
+    except NotComparedError as error:
+        raise UserError(str(error)) from None
 
 
 def _write(folder: Path, comparison: "Comparison", command: str) -> None:

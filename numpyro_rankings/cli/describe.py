@@ -3,11 +3,18 @@
 import argparse
 import os
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numpyro_rankings._version import __version__
-from numpyro_rankings.cli.arguments import PROGRAM, UserError, file_errors, take_options
+from numpyro_rankings.cli.arguments import (
+    PROGRAM,
+    QuestionsError,
+    UserError,
+    file_errors,
+    take_options,
+)
 from numpyro_rankings.cli.options import TableOptions
 from numpyro_rankings.cli.rankings_file import (
     FORMATS_IN_WORDS,
@@ -26,8 +33,8 @@ item is ranked and first, how often one item is above another, what is odd, and 
 fitted. Nothing is fitted.
 
 {FORMATS_IN_WORDS}
-PrefLib files that no model can take yet are described too: orders with ties (.toc, .toi), items in
-categories (.cat) and matching graphs (.wmd)."""
+Items in categories (.cat) are counted by category, and PrefLib's matching graphs (.wmd), which no
+model takes, are described too."""
 
 
 def add_command(commands: Any) -> None:
@@ -59,7 +66,7 @@ def _describe(args: argparse.Namespace, command: str) -> int:
 
         print(*map(in_one_line, describe_unsupported(unsupported)), sep="\n")
         return 0
-    survey = read_file(args.file, table)
+    survey = _read_without_cycles(args.file, table)
     from numpyro_rankings.cli.describe_rankings import description
 
     lines = list(map(in_one_line, description(survey)))
@@ -67,6 +74,16 @@ def _describe(args: argparse.Namespace, command: str) -> int:
     if args.plot is not None:
         _write_page(args.plot, args.file, survey, lines, command)
     return 0
+
+
+def _read_without_cycles(file: str | None, table: TableOptions) -> "Survey":
+    """Read the file; where judges contradict themselves, leave them out, which a note says."""
+    try:
+        return read_file(file, table)
+    except QuestionsError as error:
+        if error.answers != {"cycles": "drop"}:
+            raise
+        return read_file(file, replace(table, cycles="drop"))
 
 
 def _check_page(path: Path) -> None:
@@ -81,11 +98,12 @@ def _check_page(path: Path) -> None:
 def _write_page(
     path: Path, file: str | None, survey: "Survey", lines: list[str], command: str
 ) -> None:
-    from numpyro_rankings.cli.describe_rankings import often_first, pairwise_shares, what_is_odd
+    from numpyro_rankings.cli.describe_rankings import often_first, what_is_odd
+    from numpyro_rankings.rankings.counts import shares_above
     from numpyro_rankings.report.description import Pairs, write_description
 
     some = often_first(survey.rankings)
-    pairs = Pairs(some, pairwise_shares(survey.rankings, some))
+    pairs = Pairs(some, shares_above(survey.rankings, some))
     details = {"command": command, "version": f"{PROGRAM} {__version__}"}
     title = "APA 1980" if file is None else Path(file).name
     odd, place = list(what_is_odd(survey)), path.absolute()

@@ -1,21 +1,21 @@
 """What ``numpyro-rankings describe`` says of rankings."""
 
-import itertools
 import math
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from typing import cast
 
 import numpy as np
 
 from numpyro_rankings.cli.models import MODELS
+from numpyro_rankings.cli.tables import rows_in_words
 from numpyro_rankings.posterior.judges import as_numbers, most_frequent
-from numpyro_rankings.rankings import Rankings
-from numpyro_rankings.rankings.counts import item_counts, ranks_of_items
+from numpyro_rankings.rankings import PartialOrders, Rankings
+from numpyro_rankings.rankings.counts import item_counts, shares_above
 from numpyro_rankings.readers import BallotCounts, Survey
 from numpyro_rankings.readers.layouts import LAYOUTS
-from numpyro_rankings.readers.unsupported import TiedOrders
 from numpyro_rankings.readers.votes import words_of_ballots
 from numpyro_rankings.words import plural, shorten, span
 
@@ -23,14 +23,23 @@ ITEMS_SHOWN, _PAIRS_SHOWN = 40, 12
 NAME_WIDTH, _VALUES_SHOWN = 24, 8
 _MISSING = {"-", "–", "?", ".", "n/a", "null", "none", "blank", "#n/a"}
 _RARE = 0.01  # share of the judges who rank an item, below which it is said
-_HOW_READ = ("read as --layout", "the ranks are", "the contest is")  # notes of nothing odd
+COMPARISONS = "comparisons:"
+# notes of nothing odd
+_HOW_READ = (
+    "read as --layout",
+    "the ranks are",
+    "the contest is",
+    "the pairs are",
+    "categories are",
+    COMPARISONS,
+)
 _LEAST_REPEATED = 10  # rows that a table repeats, below which it may be by chance
 
 
 def description(survey: Survey) -> Iterator[str]:
     """Yield the lines that describe a survey."""
     rankings = survey.rankings
-    yield from numbers_and_lengths(rankings, survey.ballots)
+    yield from _numbers_and_lengths(survey)
     yield ""
     yield from _items(rankings)
     yield ""
@@ -66,11 +75,11 @@ def what_to_check(odd: Iterable[str]) -> Iterator[str]:
     yield from lines
 
 
-def _models(rankings: Rankings) -> str:
+def _models(rankings: Rankings | PartialOrders) -> str:
     """Return which of the models of ``fit`` take the rankings."""
     families = {name: model.family for name, model in MODELS.items()}
-    if rankings.choice_sets is not None:
-        takes = [name for name, family in families.items() if family.takes_choice_sets]
+    if rankings.offered() is not None:
+        takes = [name for name, model in MODELS.items() if model.takes_choice_sets]
         others = ", ".join(name for name in MODELS if name not in takes)
         return (
             f"Which model: --model {' or '.join(takes)} only, because some items were not "
@@ -82,27 +91,64 @@ def _models(rankings: Rankings) -> str:
     return f"Which model: all, {', '.join(MODELS)}"
 
 
-def numbers_and_lengths(
-    rankings: Rankings | TiedOrders, ballots: BallotCounts | None = None
-) -> Iterator[str]:
+def _numbers_and_lengths(survey: Survey) -> Iterator[str]:
     """Yield how many rankings there are, how many are the same, and how many items they list."""
+    rankings = survey.rankings
     counts, lengths = np.asarray(rankings.counts, int), np.asarray(rankings.lengths)
     total, n = counts.sum(), rankings.num_items
+    what = "partial order" if rankings.are_partial else "ranking"
     yield (
-        f"{plural(rankings.num_rankings, 'ranking')} of {plural(n, 'item')}, "
+        f"{plural(rankings.num_rankings, what)} of {plural(n, 'item')}, "
         f"{rankings.num_rows:,} of them different"
     )
+    yield from (text for text in survey.notes if text.startswith(COMPARISONS))
     yield from shared_answers(counts, "list")
-    if ballots is not None:
-        yield _ballots(ballots)
-    if rankings.choice_sets is not None:
-        offered = np.asarray(rankings.choice_sets).sum(1)
-        yield f"judges chose among {span(offered.min(), offered.max())} items each"
+    if survey.ballots is not None:
+        yield _ballots(survey.ballots)
+    if (offered := rankings.offered()) is not None:
+        number = np.asarray(offered).sum(1)
+        yield f"judges chose among {span(number.min(), number.max())} items each"
+        only = int(counts @ (number - lengths))
+        if only:
+            yield f"{plural(only, 'item')} in all were offered to a judge and not ranked"
     complete = counts[lengths == n].sum()
     yield f"{complete:,} rank all items ({complete / total:.0%})"
     shown = [f"{length}: {counts[lengths == length].sum():,}" for length in np.unique(lengths)]
     yield "length of the list: number of judges"
     yield "  " + ", ".join(shown[:ITEMS_SHOWN]) + (", …" if len(shown) > ITEMS_SHOWN else "")
+    if rankings.are_partial:
+        yield from _ties(cast(PartialOrders, rankings))
+
+
+def _ties(orders: PartialOrders) -> Iterator[str]:
+    """Yield how many judges have ties, of how many items, and who ties the last ones only."""
+    counts, has_ties = np.asarray(orders.counts, int), np.asarray(orders.has_ties)
+    are_buckets, lengths = np.asarray(orders.are_buckets), np.asarray(orders.lengths)
+    if (number := counts[~are_buckets].sum()) > 0:
+        yield f"{number:,} leave the order of some items open ({number / counts.sum():.0%})"
+    has_ties &= are_buckets
+    tied = counts[has_ties].sum()
+    if not tied:
+        return
+    yield f"{tied:,} have ties ({tied / counts.sum():.0%})"
+    levels = np.where(has_ties[:, None], np.asarray(orders.levels), -1)
+    width = levels.shape[1]
+    rows, places = np.nonzero(levels >= 0)
+    group, size = np.unique(rows * width + levels[rows, places], return_counts=True)
+    row, level = np.divmod(group[size > 1], width)
+    numbers = np.bincount(size[size > 1], counts[row]).astype(int)
+    yield "items in the tie: number of ties"
+    shown = [f"{k}: {number:,}" for k, number in enumerate(numbers.tolist()) if number]
+    yield "  " + ", ".join(shown[:ITEMS_SHOWN]) + (", …" if len(shown) > ITEMS_SHOWN else "")
+    is_one = np.bincount(row, minlength=len(counts)) == 1
+    is_last = np.zeros(len(counts), bool)
+    is_last[row[(level == levels.max(1)[row]) & (level > 0)]] = True
+    last = counts[is_one & is_last & (lengths == orders.num_items)].sum()
+    if last:
+        yield (
+            f"{last:,} of these rank all items and tie only the last ones, which may be those that "
+            "they did not rank"
+        )
 
 
 def _ballots(counts: BallotCounts) -> str:
@@ -120,7 +166,7 @@ def _ballots(counts: BallotCounts) -> str:
     return f"of {plural(counts.cast, 'ballot')}; {odd or 'each of them is a ranking'}"
 
 
-def _items(rankings: Rankings) -> Iterator[str]:
+def _items(rankings: Rankings | PartialOrders) -> Iterator[str]:
     ranked, first, mean, order = item_counts(rankings)
     total = rankings.num_rankings
     head = f"{'ranked by':>9}  {'':>5}  {'first':>7}  {'':>5}  mean rank if ranked"
@@ -135,41 +181,15 @@ def _items(rankings: Rankings) -> Iterator[str]:
         yield f"and {len(order) - ITEMS_SHOWN:,} more items, which are less often first"
 
 
-def pairwise_shares(rankings: Rankings | TiedOrders, items: np.ndarray) -> np.ndarray:
-    """Return the share of the judges that put one item above another, among those who order them.
-
-    An item that is ranked is above one that is not, unless that was not offered. Of tied items
-    neither is above the other.
-
-    :param items: indices of the m items to compare.
-    :return: (m, m), row above column; NaN where no judge orders the two.
-    """
-    counts, ranks = np.asarray(rankings.counts, float), ranks_of_items(rankings, items)
-    offered = np.ones((len(items), 1), bool)
-    if rankings.choice_sets is not None:
-        offered = np.ascontiguousarray(np.asarray(rankings.choice_sets)[:, items].T)
-    above = np.zeros((len(items), len(items)))
-    for k, i in itertools.permutations(range(len(items)), 2):
-        above[k, i] = counts @ ((ranks[k] < ranks[i]) & offered[i])
-    orders = above + above.T
-    return np.where(orders > 0, above / np.maximum(orders, 1), np.nan)
-
-
-def often_first(rankings: Rankings | TiedOrders) -> np.ndarray:
+def often_first(rankings: Rankings | PartialOrders) -> np.ndarray:
     """Return the items that are most often first, those that are compared in pairs."""
-    counts = np.asarray(rankings.counts, float)
-    if isinstance(rankings, Rankings):
-        best = np.asarray(rankings.orderings)[:, 0]
-        first = np.bincount(best, counts, minlength=rankings.num_items)
-    else:
-        first = counts @ (rankings.to_ranks() == 1)
-    return np.argsort(-first, kind="stable")[:_PAIRS_SHOWN]
+    return np.argsort(-item_counts(rankings).first, kind="stable")[:_PAIRS_SHOWN]
 
 
-def pairs_table(rankings: Rankings | TiedOrders) -> Iterator[str]:
+def pairs_table(rankings: Rankings | PartialOrders) -> Iterator[str]:
     """Yield the table of how often one item is above another."""
     some = often_first(rankings)
-    shares = pairwise_shares(rankings, some)
+    shares = shares_above(rankings, some)
     which = "" if len(some) == rankings.num_items else f" of the {len(some)} most often first"
     yield f"share of the judges who put the item of the row above that of the column, in %{which}"
     yield f"{'':<{NAME_WIDTH + 4}}" + "".join(f"{k:>5}" for k in range(1, len(some) + 1))
@@ -205,12 +225,8 @@ def what_is_odd(survey: Survey) -> Iterator[str]:
     """Yield what an analyst should look at before fitting a model."""
     rankings = survey.rankings
     counts, lengths = np.asarray(rankings.counts, int), np.asarray(rankings.lengths)
-    orderings, total = np.asarray(rankings.orderings), rankings.num_rankings
-    ranked = np.bincount(
-        orderings[orderings >= 0],
-        weights=np.repeat(counts, lengths),
-        minlength=rankings.num_items,
-    )
+    orderings, total = np.asarray(rankings.table), rankings.num_rankings
+    ranked = item_counts(rankings).ranked
     never = [rankings.items[k] for k in np.flatnonzero(ranked == 0)]
     if never:
         yield f"nobody ranks {list_names(never)}"
@@ -229,7 +245,7 @@ def what_is_odd(survey: Survey) -> Iterator[str]:
         if (rows[:half] == rows[half:]).all() and len(np.unique(rows)) > half // 2:
             yield "the second half of the judges repeats the lists of the first half, in its order"
     one = counts[lengths == 1].sum()
-    if one:
+    if one and not (layout is not None and layout.has_pairs):
         verb = "ranks" if one == 1 else "rank"
         yield (
             f"{plural(int(one), 'judge')} of {total:,} {verb} one item only, from which little can "
@@ -237,7 +253,7 @@ def what_is_odd(survey: Survey) -> Iterator[str]:
         )
     if layout is not None and layout.has_item_columns:
         straight = (orderings == np.arange(orderings.shape[1])) | (orderings < 0)
-        is_complete = lengths == rankings.num_items
+        is_complete = (lengths == rankings.num_items) & ~_has_ties(rankings)
         is_straight = straight.all(1) & is_complete
         number = counts[is_straight].sum()
         by_chance = counts[is_complete].sum() / math.factorial(min(rankings.num_items, 20))
@@ -246,10 +262,28 @@ def what_is_odd(survey: Survey) -> Iterator[str]:
             yield f"{number:,} judges rank the items in the order of the columns{who}"
     most = int(np.argmax(counts))
     if counts[most] > 0.1 * total and total > 20 and rankings.num_items > 3:
-        order = " > ".join(rankings.items[k] for k in orderings[most] if k >= 0)
+        order = rows_in_words(rankings)[most]
         yield f"{counts[most] / total:.0%} of the judges give the same list: {shorten(order, 60)}"
+    silent = counts[~_says_anything(rankings)].sum()
+    if silent:
+        yield f"{silent:,} of {plural(total, 'judge')} tie all items that they were offered"
     # what was left out, closed or read as something else, and what never meets
     yield from (text for text in survey.notes if not text.startswith(_HOW_READ))
+
+
+def _has_ties(rankings: Rankings | PartialOrders) -> np.ndarray:
+    """Return which rows leave the order of listed items open, (rows,) bool."""
+    if not rankings.are_partial:
+        return np.zeros(rankings.num_rows, bool)
+    return np.asarray(cast(PartialOrders, rankings).has_ties)
+
+
+def _says_anything(rankings: Rankings | PartialOrders) -> np.ndarray:
+    """Return which rows put an item above another one, (rows,) bool."""
+    if not rankings.are_partial:
+        return np.ones(rankings.num_rows, bool)
+    orders = cast(PartialOrders, rankings)
+    return np.asarray(orders.above.any((1, 2)) | orders.rest().any(1))
 
 
 def _alike(names: Sequence[str]) -> list[list[str]]:

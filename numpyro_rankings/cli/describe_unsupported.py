@@ -1,7 +1,5 @@
-"""What ``numpyro-rankings describe`` says of PrefLib files that no model can take yet."""
+"""What ``numpyro-rankings describe`` says of PrefLib files of categories, and of graphs."""
 
-import itertools
-from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,119 +8,20 @@ from numpyro_rankings.cli.describe_rankings import (
     ITEMS_SHOWN,
     NAME_WIDTH,
     list_names,
-    numbers_and_lengths,
     odd_names,
-    pairs_table,
     shared_answers,
     what_to_check,
 )
-from numpyro_rankings.rankings import Rankings
-from numpyro_rankings.rankings.counts import apart_in_words
-from numpyro_rankings.readers.preflib import ends_in_tie
-from numpyro_rankings.readers.unsupported import Categories, MatchingGraph, TiedOrders, Unsupported
+from numpyro_rankings.cli.models import MODELS
+from numpyro_rankings.readers.unsupported import Categories, MatchingGraph
 from numpyro_rankings.words import plural, shorten, span
-from numpyro_rankings.words.options import option
 
 _SIZES_SHOWN, _CATEGORIES_SHOWN, _CATEGORY_NAME = 20, 6, 12
 
 
-def describe_unsupported(file: Unsupported) -> Iterator[str]:
+def describe_unsupported(file: Categories | MatchingGraph) -> Iterator[str]:
     """Yield the lines that describe a file."""
-    if isinstance(file, TiedOrders):
-        return _tied_orders(file)
     return _categories(file) if isinstance(file, Categories) else _graph(file)
-
-
-# ---------------------------------------------------------------------------------------------
-# Orders with ties
-# ---------------------------------------------------------------------------------------------
-
-
-def _tied_orders(file: TiedOrders) -> Iterator[str]:
-    yield from numbers_and_lengths(file)
-    yield from _ties(file)
-    yield ""
-    yield from _tied_items(file)
-    yield ""
-    yield from pairs_table(file)
-    yield "a judge who ties two items, or ranks neither, is left out of their share"
-    yield from what_to_check(_odd_orders(file))
-    yield ""
-    only_last = all(ends_in_tie(order, file.num_items) for order in file.orders if _sizes(order))
-    which = ", which loses nothing, as only last items are tied" if only_last else ""
-    yield (
-        "Which model: none yet, because of the ties; fit and compare refuse the file without "
-        f"{option('overvote', 'stop')}, which ends a list before its first tie{which}; or "
-        f"{option('overvote', 'skip')}, which passes over ties"
-    )
-
-
-def _sizes(order: tuple[tuple[int, ...], ...]) -> list[int]:
-    """Return the sizes of the ties of an order."""
-    return [len(group) for group in order if len(group) > 1]
-
-
-def _ties(file: TiedOrders) -> Iterator[str]:
-    sizes: Counter[int] = Counter()
-    tied, only_last = 0, 0
-    for order, count in zip(file.orders, file.counts.tolist(), strict=True):
-        of_order = _sizes(order)
-        for size in of_order:
-            sizes[size] += count
-        tied += count * bool(of_order)
-        only_last += count * (bool(of_order) and ends_in_tie(order, file.num_items))
-    yield f"{tied:,} have ties ({tied / file.num_rankings:.0%})"
-    yield "items in the tie: number of ties"
-    shown = [f"{size}: {number:,}" for size, number in sorted(sizes.items())]
-    yield "  " + ", ".join(shown[:_SIZES_SHOWN]) + (", …" if len(shown) > _SIZES_SHOWN else "")
-    if only_last:
-        yield (
-            f"{only_last:,} of these rank all items and tie only the last ones, which may be those "
-            "that they did not rank"
-        )
-
-
-def _tied_items(file: TiedOrders) -> Iterator[str]:
-    ranks, counts = file.to_ranks(), file.counts
-    listed = counts @ ~np.isnan(ranks)
-    is_first = ranks == 1
-    is_shared = is_first & (is_first.sum(1, keepdims=True) > 1)
-    first, shared = counts @ is_first, counts @ is_shared
-    total = file.num_rankings
-    head = f"{'ranked by':>9}  {'':>5}  {'first':>7}  {'':>5}  of these tied"
-    yield f"{'item':<{NAME_WIDTH}}  {head}"
-    order = np.lexsort((-listed, -first))
-    for k in order[:ITEMS_SHOWN]:
-        yield (
-            f"{shorten(file.items[k], NAME_WIDTH):<{NAME_WIDTH}}  {listed[k]:>9,}  "
-            f"{listed[k] / total:>5.0%}  {first[k]:>7,}  {first[k] / total:>5.0%}  {shared[k]:>13,}"
-        )
-    if len(order) > ITEMS_SHOWN:
-        yield f"and {len(order) - ITEMS_SHOWN:,} more items, which are less often first"
-    both = int(counts @ is_shared.any(1))
-    yield f"judges who put several items first, and count for each of them: {both:,}"
-
-
-def _odd_orders(file: TiedOrders) -> Iterator[str]:
-    ranks = file.to_ranks()
-    never = [file.items[k] for k in np.flatnonzero(np.isnan(ranks).all(0))]
-    if never:
-        yield f"nobody ranks {list_names(never)}"
-    yield from odd_names(file.items)
-    tied = int(file.counts @ [bool(_sizes(order)) for order in file.orders])
-    yield f"{tied:,} of {plural(file.num_rankings, 'judge')} have ties"
-    listed = [list(itertools.chain.from_iterable(order)) for order in file.orders]
-    if apart := apart_in_words(Rankings.from_orderings(listed, items=file.items)):
-        yield apart
-    all_tied = sum(
-        count
-        for order, count in zip(file.orders, file.counts.tolist(), strict=True)
-        if len(order) == 1 and len(order[0]) > 1
-    )
-    if all_tied:
-        yield f"judges who tie all items that they list: {all_tied:,}"
-    if file.num_repeated:
-        yield f"lines that repeat an earlier order, whose counts were added: {file.num_repeated:,}"
 
 
 # ---------------------------------------------------------------------------------------------
@@ -169,7 +68,11 @@ def _categories(file: Categories) -> Iterator[str]:
         yield f"and {len(names) - _CATEGORIES_SHOWN:,} more categories"
     yield from what_to_check(_odd_categories(file, by_category))
     yield ""
-    yield "Which model: none, because categories are not orders; fit and compare refuse the file"
+    yield (
+        "Which model: all, "
+        f"{', '.join(MODELS)}; items in a category are read as tied, and the first category as the "
+        "best"
+    )
 
 
 def _odd_categories(file: Categories, by_category: list[np.ndarray]) -> Iterator[str]:

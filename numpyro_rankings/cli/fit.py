@@ -15,7 +15,7 @@ from numpyro_rankings.cli.capacity import choose_thinning, label_bytes, memory_e
 from numpyro_rankings.cli.fit_options import FitOptions, parse_options
 from numpyro_rankings.cli.interim import InterimPage, finder_of_groups
 from numpyro_rankings.cli.item_names import rename_findings, rename_rankings, shown_names
-from numpyro_rankings.cli.models import MODELS, TEMPERED, ModelOptions
+from numpyro_rankings.cli.models import AUTO, MODELS, TEMPERED, ModelOptions
 from numpyro_rankings.cli.number import PATH, choose_components, write_path
 from numpyro_rankings.cli.options import Plan, RunOptions
 from numpyro_rankings.cli.rankings_file import (
@@ -42,7 +42,7 @@ from numpyro_rankings.cli.several import SEVERAL_IN_WORDS, Fitted, are_several, 
 from numpyro_rankings.words import percent, plural
 
 if TYPE_CHECKING:
-    from numpyro_rankings.rankings import Rankings
+    from numpyro_rankings.rankings import PartialOrders, Rankings
     from numpyro_rankings.readers import Survey
     from numpyro_rankings.report.findings import Findings
     from numpyro_rankings.report.page import Status
@@ -143,12 +143,13 @@ def _read(options: FitOptions) -> "Survey":
     try:
         survey = read_file(options.file, options.table)
     except QuestionsError as error:
-        takes = MODELS[options.model.model].family.takes_choice_sets
+        takes = options.model.model in _models_of_choice_sets()
         if error.answers.get("unranked") == "not-offered" and not takes:
             others = _models_of_choice_sets()
             error.answers["model"] = others[0]
             error.about = f"Choice sets need --model {' or '.join(others)}. {error.about}"
         raise
+    survey = survey._replace(rankings=_as_taken(options.model, survey.rankings))
     _check_rankings(options.file or _BUNDLED, options.model, survey.rankings)
     if options.blocs is not None and not MODELS[options.model.model].family.has_fit:
         raise UserError(f"--blocs cannot be used with --model {options.model.model}")
@@ -206,23 +207,48 @@ def _fit_one(
 
 
 def _models_of_choice_sets() -> list[str]:
-    return [name for name, model in MODELS.items() if model.family.takes_choice_sets]
+    return [name for name, model in MODELS.items() if model.takes_choice_sets]
 
 
-def _check_rankings(name: str, options: ModelOptions, rankings: "Rankings") -> None:
+def _as_taken(
+    options: ModelOptions, rankings: "Rankings | PartialOrders"
+) -> "Rankings | PartialOrders":
+    """Return the data as the model takes them: some take choice sets in partial orders only."""
+    from numpyro_rankings.rankings import PartialOrders, Rankings
+
+    model = MODELS[options.model]
+    needs_orders = model.takes_choice_sets and not model.family.takes_choice_sets
+    if not (isinstance(rankings, Rankings) and rankings.choice_sets is not None and needs_orders):
+        return rankings
+    note(
+        f"--model {model.name} takes items that were not offered as anywhere in a judge's order: "
+        "the rankings are read as partial orders"
+    )
+    return PartialOrders.from_rankings(rankings)
+
+
+def _check_rankings(name: str, options: ModelOptions, rankings: "Rankings | PartialOrders") -> None:
     """Refuse rankings that the model cannot be fitted to."""
     model = MODELS[options.model]
     family = model.family
-    if rankings.choice_sets is not None and not family.takes_choice_sets:
+    offered = rankings.offered()
+    if offered is not None and not model.takes_choice_sets:
         not_offered = (
             f" ({rankings.items[item]} was not offered in row {row + 1})"
-            for row, offered in enumerate(rankings.choice_sets.tolist())
-            for item, was_offered in enumerate(offered)
+            for row, of_row in enumerate(offered.tolist())
+            for item, was_offered in enumerate(of_row)
             if not was_offered
         )
         others = " or ".join(_models_of_choice_sets())
         raise UserError(
             f"{name}: has choice sets{next(not_offered, '')}; only --model {others} can use them"
+        )
+    if rankings.are_partial and (options.sampler == TEMPERED or options.components == AUTO):
+        asked = "--components auto" if options.components == AUTO else f"--sampler {TEMPERED}"
+        raise UserError(
+            f"{name}: some judges tie items, leave their order open or were offered a part of "
+            f"them, and {asked} is for rankings alone: leave it out"
+            + ("" if offered is not None else ", or read the file with --ties drop or --ties order")
         )
     if rankings.num_items < 2:
         raise UserError(f"{name}: has one item, but a ranking needs at least two")
@@ -231,7 +257,7 @@ def _check_rankings(name: str, options: ModelOptions, rankings: "Rankings") -> N
     model.check_rankings(name, options, rankings)
 
 
-def _choose_thinning(plan: Plan, model: ModelOptions, rankings: "Rankings") -> int:
+def _choose_thinning(plan: Plan, model: ModelOptions, rankings: "Rankings | PartialOrders") -> int:
     from numpyro_rankings.rankings import num_stages
 
     slots = model.components or model.max_clusters or 1
@@ -244,7 +270,7 @@ def _choose_thinning(plan: Plan, model: ModelOptions, rankings: "Rankings") -> i
 def _sample(
     session: RunSession,
     options: ModelOptions,
-    rankings: "Rankings",
+    rankings: "Rankings | PartialOrders",
     thin: int,
     make_kernel: Callable[[ModelOptions], Any],
 ) -> Sampled:
@@ -262,7 +288,7 @@ def _interim_page(
     session: RunSession,
     options: FitOptions,
     title: str,
-    rankings: "Rankings",
+    rankings: "Rankings | PartialOrders",
     thin: int,
     path: Any,
     read: Mapping[str, str] | None = None,
@@ -283,7 +309,9 @@ def _interim_page(
 # ---------------------------------------------------------------------------------------------
 
 
-def _summarise(sampled: Sampled, rankings: "Rankings", num_blocs: int | None) -> "Findings":
+def _summarise(
+    sampled: Sampled, rankings: "Rankings | PartialOrders", num_blocs: int | None
+) -> "Findings":
     from numpyro_rankings.posterior.diagnostics import STACKING_WEIGHTS, posterior_of
     from numpyro_rankings.posterior.inference_data import to_inference_data
     from numpyro_rankings.report.findings import findings_of
@@ -301,7 +329,9 @@ def _summarise(sampled: Sampled, rankings: "Rankings", num_blocs: int | None) ->
     return findings._replace(data=data)
 
 
-def _with_blocs(findings: "Findings", rankings: "Rankings", number: int) -> "Findings":
+def _with_blocs(
+    findings: "Findings", rankings: "Rankings | PartialOrders", number: int
+) -> "Findings":
     """Add the blocs that were asked for; the rest does not fail if there are not so many."""
     from numpyro_rankings.posterior.blocs import NoBlocsError, find_blocs
 
@@ -315,14 +345,18 @@ def _with_blocs(findings: "Findings", rankings: "Rankings", number: int) -> "Fin
         return findings
 
 
-def _data_and_model(options: FitOptions, rankings: "Rankings") -> tuple[str, str]:
+def _data_and_model(options: FitOptions, rankings: "Rankings | PartialOrders") -> tuple[str, str]:
     """Describe the data and the model, for the last section of the report."""
+    from numpyro_rankings.rankings.counts import ties_in_words
+
     fewest, most = int(rankings.lengths.min()), int(rankings.lengths.max())
     data = (
         f"{options.file or _BUNDLED_CITATION}: {rankings.num_rankings:,} rankings, "
         f"{rankings.unique().num_rows:,} distinct, of {rankings.num_items} items, each listing "
         f"{fewest if fewest == most else f'{fewest} to {most}'} of them"
     )
+    ties = ties_in_words(rankings)
+    data = f"{data}; {ties}" if ties else data
     return data, MODELS[options.model.model].in_words(options.model)
 
 
@@ -372,11 +406,10 @@ def _write_assignments(path: Path, findings: "Findings", survey: "Survey") -> No
     """
     import numpy as np
 
-    from numpyro_rankings.cli.tables import write_assignments
+    from numpyro_rankings.cli.tables import rows_in_words, write_assignments
 
     rankings, place = survey.rankings, survey.label_index
-    orderings, rows = np.asarray(rankings.orderings), np.asarray(rankings.row_index)[place]
-    lists = [" > ".join(rankings.items[i] for i in row[row >= 0]) for row in orderings]
+    rows, lists = np.asarray(rankings.row_index)[place], rows_in_words(rankings)
     numbers = {p.label: number for number, p in enumerate(findings.profiles, 1)}
     labels, probability = np.zeros(len(rows), int), np.ones(len(rows))
     if findings.reference is not None and findings.membership is not None:
@@ -398,7 +431,7 @@ def _write_assignments(path: Path, findings: "Findings", survey: "Survey") -> No
     write_assignments(path, columns, clusters, probability, blocs)
 
 
-def _fitted(rankings: "Rankings", findings: "Findings", ended: str) -> Fitted:
+def _fitted(rankings: "Rankings | PartialOrders", findings: "Findings", ended: str) -> Fitted:
     """Return what the table of several files says of one."""
     table = findings.table
     moving = table[table["note"] != "constant"]
@@ -409,7 +442,7 @@ def _fitted(rankings: "Rankings", findings: "Findings", ended: str) -> Fitted:
 
 
 def _print_summary(
-    out: Path, rankings: "Rankings", findings: "Findings", status: "Status | None"
+    out: Path, rankings: "Rankings | PartialOrders", findings: "Findings", status: "Status | None"
 ) -> None:
     from numpyro_rankings.report.answers import wants
 

@@ -174,7 +174,10 @@ class _BlocFinder:
         if findings.reference is None or not (self._asked or needs_blocs(findings)):
             return None
         if self._takes is None:
-            work = search_work(draws, self._rankings)
+            try:
+                work = search_work(draws, self._rankings)
+            except NoBlocsError:
+                work = math.inf
             is_long = self._asked is None and work > MOST_WORK  # the results have none either
             self._takes = math.inf if is_long else search_seconds(work)
         if self._takes > seconds:

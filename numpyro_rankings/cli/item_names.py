@@ -35,10 +35,8 @@ def _short(text: str) -> str:
 
 def rename_rankings(rankings: "Rankings", names: Sequence[str]) -> "Rankings":
     """Return the rankings with other names of their items."""
-    from numpyro_rankings.rankings import Rankings
-
-    leaves, (num_items, _, num_rankings) = rankings.tree_flatten()
-    return Rankings.tree_unflatten((num_items, tuple(names), num_rankings), leaves)
+    leaves, (*kind, num_items, _, num_rankings) = rankings.tree_flatten()
+    return rankings._make(leaves, (*kind, num_items, tuple(names), num_rankings))
 
 
 def rename_findings(findings: "Findings", items: Sequence[str], names: Sequence[str]) -> "Findings":

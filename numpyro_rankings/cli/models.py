@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpyro_rankings.infer import TemperedMixture
     from numpyro_rankings.infer.mixture.component_model import ComponentModel
     from numpyro_rankings.infer.ranking_kernel import RankingKernel
-    from numpyro_rankings.rankings import Rankings
+    from numpyro_rankings.rankings import PartialOrders, Rankings
 
 PROCESS, AUTO = 0, -1  # how the parser returns "dp" and "auto" of --components
 TEMPERED = "tempered"
@@ -39,6 +39,7 @@ class FitModel(ABC):
     - **defaults** - the fields of :class:`ModelOptions` that not every model has, and the default
       of each.
     - **takes_flat_alpha** - whether ``--alpha flat`` is a prior of it.
+    - **takes_choice_sets** - whether judges may have been offered some of the items only.
     - **takes_process** - whether ``--components dp`` is; if not, **process** may name another model
       that is such a process.
     """
@@ -49,6 +50,7 @@ class FitModel(ABC):
     takes_flat_alpha = False
     takes_process = False
     process: str | None = None
+    takes_choice_sets = False
 
     @property
     @abstractmethod
@@ -80,7 +82,9 @@ class FitModel(ABC):
         elif options.effective_size is not None:
             raise UserError("--effective-size goes with --sampler tempered")
 
-    def check_rankings(self, name: str, options: "ModelOptions", rankings: "Rankings") -> None:
+    def check_rankings(
+        self, name: str, options: "ModelOptions", rankings: "Rankings | PartialOrders"
+    ) -> None:
         """Refuse rankings that the options do not go with.
 
         :param name: of the file.
@@ -91,13 +95,14 @@ class FitModel(ABC):
                 f"--effective-size must be at most {number:,}, the rankings of {name}, got {size:g}"
             )
 
-    def searches(self, kernel: "RankingKernel", rankings: "Rankings") -> bool:
+    def searches(self, kernel: "RankingKernel", rankings: "Rankings | PartialOrders") -> bool:
         """Whether it takes long to find where the chains start."""
         return False
 
 
 class _Mallows(FitModel):
     name = "mallows"
+    takes_choice_sets = True
     about = "consensus orders (generalized Mallows)"
     takes_process = True
     defaults: ClassVar = {
@@ -160,7 +165,9 @@ class _Mallows(FitModel):
         if options.init == "search" and (options.components or 1) == 1:
             raise UserError("--init search goes with --components K, where K is 2 or more")
 
-    def check_rankings(self, name: str, options: "ModelOptions", rankings: "Rankings") -> None:
+    def check_rankings(
+        self, name: str, options: "ModelOptions", rankings: "Rankings | PartialOrders"
+    ) -> None:
         from numpyro_rankings.rankings import num_stages
 
         super().check_rankings(name, options, rankings)
@@ -173,7 +180,7 @@ class _Mallows(FitModel):
                     "one number, or one for each stage"
                 )
 
-    def searches(self, kernel: Any, rankings: "Rankings") -> bool:
+    def searches(self, kernel: Any, rankings: "Rankings | PartialOrders") -> bool:
         from numpyro_rankings.infer import TemperedMixture
 
         is_on_ladder = isinstance(kernel, TemperedMixture)
@@ -182,6 +189,7 @@ class _Mallows(FitModel):
 
 class _PlackettLuce(FitModel):
     name = "plackett-luce"
+    takes_choice_sets = True
     about = "weights of the items"
     defaults: ClassVar = {
         "components": 1,

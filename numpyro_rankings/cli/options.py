@@ -14,9 +14,9 @@ from numpyro_rankings.words.commands import OUT
 
 _MIN_DRAWS = 4  # R-hat needs at least these in each chain
 _READING = (
-    "judge about count items item rank unranked gaps columns missing top highest_first duplicates "
-    "separator header header_rows transpose encoding max_rows overvote skipped repeated write_ins "
-    "max_ranks aliases contest"
+    "judge about count items item rank unranked gaps columns missing offered not_offered ties "
+    "cycles top highest_first duplicates separator header header_rows transpose encoding max_rows "
+    "overvote skipped repeated write_ins max_ranks aliases contest"
 ).split()
 
 
@@ -196,7 +196,7 @@ class TableOptions:
 
     layout: str | None = option(
         "what the columns of FILE are, if their names do not say it",
-        choices=["ranks", "orders", "long", "cell", "votes", "marks"],
+        choices=["ranks", "orders", "long", "cell", "pairs", "votes", "marks"],
         group="table",
     )
     judge: str | None = option("the column that names the judges", "COLUMN")
@@ -226,8 +226,31 @@ class TableOptions:
     rank: str | None = option("long: the column with the ranks", "COLUMN")
     unranked: str | None = option(
         "what it means that a judge did not rank an item: it ranks below the others, or was not "
-        "offered, which --model plackett-luce allows (default: below)",
+        "offered, which --model mallows and plackett-luce allow (default: below)",
         choices=["below", "not-offered"],
+    )
+    offered: tuple[str, ...] | None = option(
+        "ranks, long: texts that mean that an item was offered and is not ranked, so that it is "
+        "below those that are, such as DNF; empty stands for an empty cell. Or a column that lists "
+        "the items offered to each judge",
+        "WORDS",
+        type=parse_names,
+    )
+    not_offered: tuple[str, ...] | None = option(
+        "ranks, long: texts that mean that an item was not offered, such as DNS; empty stands for "
+        "an empty cell",
+        "WORDS",
+        type=parse_names,
+    )
+    ties: str | None = option(
+        "what a tie is: exact, no opinion between the tied items; drop leaves out the judges with "
+        "ties; order puts tied items in a random order, the same at every run (default: exact)",
+        choices=["exact", "drop", "order"],
+    )
+    cycles: str | None = option(
+        "pairs: drop leaves out the judges whose preferences contradict one another (default: "
+        "refuse)",
+        choices=["refuse", "drop"],
     )
     gaps: str | None = option(
         "where a rank or place is left out: close keeps the order of the items that are ranked; "
@@ -262,8 +285,8 @@ class TableOptions:
         choices=["first", "last", "drop"],
     )
     separator: str | None = option(
-        "cell: what is between the items, such as ';', comma, newline or space; votes: what is "
-        "between several names at a rank (default: what the cells show)",
+        "cell: what is between the items, such as ';', comma, newline or space; orders, votes: "
+        "what is between several names at a place (default: what the cells show)",
         "TEXT",
     )
     header: str | None = option(

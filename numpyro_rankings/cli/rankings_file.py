@@ -21,15 +21,22 @@ if TYPE_CHECKING:
     from numpyro_rankings.readers.unsupported import Unsupported
 
 FORMATS_IN_WORDS = """\
-FILE is a PrefLib file of strict orders (.soc, .soi), or a table (.csv, .tsv, .xlsx, .parquet, .sav,
-.dta) whose first row names the columns, unless --header none is given, in one of these layouts:
+FILE is a PrefLib file of orders (.soc, .soi; with ties .toc, .toi, .cat), or a table (.csv, .tsv,
+.xlsx, .parquet, .sav, .dta) whose first row names the columns, unless --header none is given, in
+one of these layouts:
 
   ranks   a column for each item, with the ranks 1, 2, …, and nothing where an item has none
   orders  a column for each place, 1st, 2nd, …, with the names of the items
   long    a row for each judge and item, in the columns judge, item, and rank or position
   cell    one cell for each judge with all items, best first, such as Ann;Bob;Cid;
+  pairs   a row for each comparison: the winner and the loser, or two items and who won
   votes   a row for each ballot, and a column for each rank, with names, undervote or overvote
   marks   a sheet with a column of 0 and 1 for each item and rank, such as Ann 1
+
+Items may be tied: ranks 1, 2, 2, 4 (or 1, 2, 2, 3; or 1, 2.5, 2.5, 4), several names at a place,
+and Ann>Bob=Cid in a cell. A tie means no opinion between the items, unless --ties says otherwise.
+An item that a judge does not rank is below the others or was not offered, as --unranked says, or
+as texts in cells do that --offered and --not-offered name, such as DNF and DNS.
 
 Files of elections are read too: .blt, the .csv of a Scottish council, and cast vote records in the
 format of NIST (.json). What becomes of ballots that are not rankings is said by --overvote,
@@ -122,7 +129,7 @@ def _asked(file: str, error: "RankingsError") -> UserError:
 
 
 def read_unsupported_file(file: str | None, table: TableOptions) -> "Unsupported | None":
-    """Read a PrefLib file that no model can take yet; None for all other files."""
+    """Read a PrefLib file of categories, or one that no model can take; None for others."""
     from numpyro_rankings.rankings import RankingsError
     from numpyro_rankings.readers.formats import check_no_options
     from numpyro_rankings.readers.unsupported import TiedOrders, read_unsupported
@@ -132,8 +139,8 @@ def read_unsupported_file(file: str | None, table: TableOptions) -> "Unsupported
     check_file(file)
     with as_user_errors(RankingsError):
         unsupported = read_unsupported(file)
-        if isinstance(unsupported, TiedOrders) and table.overvote is not None:
-            return None  # it is read by a rule
+        if isinstance(unsupported, TiedOrders) or table.overvote is not None:
+            return None  # it is read as rankings are
         if unsupported is not None:
             check_no_options(file, "a PrefLib file", table.layout, table.given())
     return unsupported

@@ -17,13 +17,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from numpyro_rankings.families.base import columns_with_interval, in_item_order
 from numpyro_rankings.posterior import holds
-from numpyro_rankings.words import for_spreadsheets, order_in_words
+from numpyro_rankings.rankings import PartialOrders, Rankings
+from numpyro_rankings.words import for_spreadsheets, level_in_words, order_in_words
 
 if TYPE_CHECKING:
     from numpyro_rankings.posterior import Bloc, BlocLevel, Profile, RankingProfile
-    from numpyro_rankings.rankings import Rankings
     from numpyro_rankings.report.findings import Findings
 
 
@@ -90,6 +92,23 @@ def write_blocs(
     _write(path, rows[0], (row.values() for row in rows))
 
 
+def rows_in_words(said: "Rankings | PartialOrders") -> list[str]:
+    """Return what each row says, such as ``A > B = C``; of some pairs alone ``A > B; C > D``."""
+    table, items = np.asarray(said.table), np.array(said.items, dtype=object)
+    if not isinstance(said, PartialOrders):
+        return [" > ".join(items[row[row >= 0]]) for row in table]
+    levels, above, texts = np.asarray(said.levels), np.asarray(said.above), []
+    for row, is_order in enumerate(np.asarray(said.are_buckets)):
+        names, of_row = items[table[row][table[row] >= 0]], above[row].astype(int)
+        if is_order:
+            ends = np.flatnonzero(np.diff(levels[row][: len(names)])) + 1
+            texts.append(" > ".join(" = ".join(level) for level in np.split(names, ends)))
+        else:  # what follows from the other pairs is left out
+            pairs = np.argwhere(of_row & (of_row @ of_row == 0))
+            texts.append("; ".join(f"{names[a]} > {names[b]}" for a, b in pairs))
+    return texts
+
+
 def _write(path: Path, header: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
     with path.open("w", newline="", encoding="utf-8") as stream:
         table = csv.writer(stream)
@@ -126,6 +145,7 @@ def columns_of_rankings(
         "agreement": f"{p.agreement:.6g}",
         "entropy": f"{p.entropy:.6g}",
         **_columns_of_order(p, rankings, about),
+        "level": level_in_words(p.level),
         **p.columns(),
     }
 

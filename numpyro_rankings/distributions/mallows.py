@@ -96,11 +96,22 @@ def _log_prob_of_orders(blocks: list[Blocks], listed: Array, center: Array, thet
     def of_parameters(center: Array, theta: Array) -> Array:
         places = jnp.take_along_axis(inverse_ordering(center), jnp.maximum(listed, 0), axis=-1)
         places = jnp.where(listed >= 0, places, num_items)
-        log_norms = log_psi(theta, _largest(num_items, theta))
-        values = [_log_prob_of_blocks(b, places, theta, log_norms) for b in blocks]
-        return sum_of_blocks(blocks, values, jnp.zeros_like(theta[:, 0]))
+        return log_prob_of_places(blocks, places, theta, log_psi(theta, _largest(num_items, theta)))
 
     return jax.vmap(of_parameters)(center, theta)
+
+
+def log_prob_of_places(
+    blocks: list[Blocks], places: Array, theta: Array, log_norms: Array
+) -> Array:
+    """Log probabilities of partial orders, (rows,).
+
+    :param places: of the listed items in the center, the number of items for padding, (rows, T).
+    :param theta: (rows, T), or (T,) if it is the same for all; **log_norms**, log ψ, too.
+    """
+    theta, log_norms = (jnp.broadcast_to(x, places.shape) for x in (theta, log_norms))
+    values = [_log_prob_of_blocks(b, places, theta, log_norms) for b in blocks]
+    return sum_of_blocks(blocks, values, jnp.zeros_like(theta[:, 0]))
 
 
 def _log_prob_of_blocks(blocks: Blocks, places: Array, theta: Array, log_norms: Array) -> Array:

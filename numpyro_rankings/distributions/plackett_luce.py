@@ -1,5 +1,6 @@
 """The Plackett–Luce model of top-t and subset rankings."""
 
+from functools import partial
 from typing import Any, ClassVar
 
 import jax
@@ -74,20 +75,27 @@ def _log_prob_of_orders(
     :param log_weights: (B, rows, n).
     :param log_pool: of the pool, (B, rows, 1).
     """
+    score = partial(log_prob_of_weights, blocks, listed, below)
+    return jax.vmap(score)(jnp.maximum(log_weights, _NOTHING), log_pool)
+
+
+def log_prob_of_weights(
+    blocks: list[Blocks], listed: Array, below: Array, there: Array, log_pool: Array
+) -> Array:
+    """Log probabilities of partial orders, (rows,).
+
+    :param there: log weights, finite, (rows, n); **log_pool** is (rows, 1).
+    """
     is_listed = listed >= 0
-
-    def of_weights(there: Array, log_pool: Array) -> Array:
-        chosen = jnp.take_along_axis(there, jnp.maximum(listed, 0), axis=-1)
-        chosen = jnp.where(is_listed, chosen, _NOTHING)
-        rest = jax.nn.logsumexp(jnp.where(below, there, _NOTHING), axis=-1, keepdims=True)
-        in_play = jnp.concatenate([chosen, jnp.logaddexp(rest, log_pool)], axis=-1)
-        in_play = lax.cumlogsumexp(in_play, axis=1, reverse=True)
-        values = [_log_prob_of_blocks(b, chosen, in_play) for b in blocks]
-        log_prob = sum_of_blocks(blocks, values, jnp.zeros_like(rest[:, 0]))
-        impossible = jnp.any(is_listed & (chosen <= 0.5 * _NOTHING), axis=-1)
-        return jnp.where(impossible, -jnp.inf, log_prob)
-
-    return jax.vmap(of_weights)(jnp.maximum(log_weights, _NOTHING), log_pool)
+    chosen = jnp.take_along_axis(there, jnp.maximum(listed, 0), axis=-1)
+    chosen = jnp.where(is_listed, chosen, _NOTHING)
+    rest = jax.nn.logsumexp(jnp.where(below, there, _NOTHING), axis=-1, keepdims=True)
+    in_play = jnp.concatenate([chosen, jnp.logaddexp(rest, log_pool)], axis=-1)
+    in_play = lax.cumlogsumexp(in_play, axis=1, reverse=True)
+    values = [_log_prob_of_blocks(b, chosen, in_play) for b in blocks]
+    log_prob = sum_of_blocks(blocks, values, jnp.zeros_like(rest[:, 0]))
+    impossible = jnp.any(is_listed & (chosen <= 0.5 * _NOTHING), axis=-1)
+    return jnp.where(impossible, -jnp.inf, log_prob)
 
 
 def _log_prob_of_blocks(blocks: Blocks, chosen: Array, in_play: Array) -> Array:

@@ -5,14 +5,16 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from jax import Array
 
+from numpyro_rankings.families.scored import ScoredOrders
 from numpyro_rankings.families.weighted_fit import WeightedFit
 from numpyro_rankings.ops.orderings import cp_consensus, map_consensus
-from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.rankings import PartialOrders, Rankings
+from numpyro_rankings.rankings.rows import Rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,6 +24,7 @@ INTERVAL = (0.05, 0.95)  # quantiles of the intervals of profiles
 Arrays = Mapping[str, np.ndarray]
 PartitionPriors = tuple[Literal["components", "process"], ...]
 SiteAxes = Mapping[str, tuple[str, ...]]
+RowsT = TypeVar("RowsT", Rankings, PartialOrders)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -92,6 +95,9 @@ class RankingProfile(Profile):
         order the two put the first one first, the clearest pair of each level first.
     :param certain: the consensus, cut where at least 95% of the draws agree on it
         (:func:`~numpyro_rankings.posterior.certain_levels`).
+    :param level: sets of neighbours in the consensus that are level: of each two of them one is
+        before the other in 25% to 75% of the draws, so that their order in the consensus says
+        little.
     """
 
     noun: ClassVar[str] = "ranking"
@@ -103,6 +109,7 @@ class RankingProfile(Profile):
     levels: tuple[tuple[str, ...], ...]
     clear_pairs: tuple[tuple[str, str], ...] = ()
     certain: tuple[tuple[str, ...], ...] = ()
+    level: tuple[tuple[str, ...], ...] = ()
 
     @property
     def items(self) -> tuple[str, ...]:
@@ -127,6 +134,7 @@ class RankingProfile(Profile):
             levels=tuple(_renamed(level, names) for level in self.levels),
             clear_pairs=tuple((names[a], names[b]) for a, b in self.clear_pairs),
             certain=tuple(_renamed(level, names) for level in self.certain),
+            level=tuple(_renamed(items, names) for items in self.level),
         )
 
 
@@ -175,6 +183,8 @@ class RankingFamily(ABC):
       clusters do not matter. Without it they are draws from the prior.
     - **new_cluster_sites** - the names of further sites that :meth:`log_new_cluster` needs.
     - **cost_of_new_cluster** - the time that it takes for a ranking, in that of one cluster.
+    - **scores_orders** - whether :meth:`log_orders` is defined, and with **has_marginal** also
+      :meth:`log_new_cluster_of_orders`.
     - **takes_choice_sets** - whether judges may have been offered some of the items only.
     - **matches_items** - whether new rankings can be matched to the fitted items by name.
     - **has_pool** - whether there are further items, which no ranking lists.
@@ -202,6 +212,7 @@ class RankingFamily(ABC):
     has_marginal = False
     new_cluster_sites: tuple[str, ...] = ()
     cost_of_new_cluster = 1
+    scores_orders = False
     takes_choice_sets = False
     matches_items = False
     has_pool = False
@@ -254,6 +265,23 @@ class RankingFamily(ABC):
         """
         raise NotImplementedError(f"{self.name} has no marginal likelihood of a ranking")
 
+    def prepared(self, orders: PartialOrders) -> PartialOrders:
+        """Return partial orders of the items of the draws as :meth:`log_orders` takes them."""
+        return orders
+
+    def log_orders(self, draw: Mapping[str, Array], orders: ScoredOrders) -> Array:
+        """Return the log probability of partial orders in every cluster of one draw, (C, rows).
+
+        :param draw: as for :meth:`log_rows`.
+        """
+        raise NotImplementedError(f"{self.name} has no likelihood of partial orders")
+
+    def log_new_cluster_of_orders(
+        self, key: Array, draw: Mapping[str, Array], orders: ScoredOrders, num_new_clusters: int
+    ) -> Array:
+        """As :meth:`log_new_cluster`, of partial orders."""
+        raise NotImplementedError(f"{self.name} has no marginal likelihood of partial orders")
+
     def takes_new_items(self, sites: Collection[str]) -> bool:
         """Whether lists with items that no fitted ranking lists have a probability."""
         return False
@@ -267,8 +295,8 @@ class RankingFamily(ABC):
         """
         raise NotImplementedError(f"{self.name} has no lists with new items")
 
-    def described(self, rankings: Rankings) -> Rankings:
-        """Return the rankings restricted to the items that the draws describe."""
+    def described(self, rankings: RowsT) -> RowsT:
+        """Return rankings, or partial orders, restricted to the items that the draws describe."""
         return rankings
 
     def num_items(self, samples: Mapping[str, Any]) -> int:
@@ -338,11 +366,11 @@ class RankingFamily(ABC):
         """Return what fits components to these rankings, each weighted."""
         raise NotImplementedError(f"{self.name} has no weighted fit")
 
-    def fit_bytes(self, rankings: Rankings, num_components: int) -> float:
+    def fit_bytes(self, rankings: Rows, num_components: int) -> float:
         """Return about how much memory :meth:`fitter` takes for so many components."""
         return 0.0
 
-    def check_parameters(self, sites: Arrays, rankings: Rankings) -> None:
+    def check_parameters(self, sites: Arrays, rankings: Rows) -> None:
         """Refuse parameters that no kernel draws, of clusters in use, each site (clusters, …).
 
         :raises ValueError: if there are any.

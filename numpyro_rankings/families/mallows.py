@@ -13,6 +13,7 @@ from jax.scipy.special import gammaln
 from jax.typing import ArrayLike
 
 from numpyro_rankings.distributions import GeneralizedMallows
+from numpyro_rankings.distributions.mallows import log_prob_of_places
 from numpyro_rankings.families._mallows_fit import MallowsFit, fit_lists, largest_entropy
 from numpyro_rankings.families.base import (
     INTERVAL,
@@ -26,11 +27,13 @@ from numpyro_rankings.families.base import (
     num_sets,
     register_family,
 )
+from numpyro_rankings.families.scored import ScoredOrders
 from numpyro_rankings.families.weighted_fit import WeightedFit
 from numpyro_rankings.ops.codes import inverse_ordering, max_codes, stage_codes
 from numpyro_rankings.ops.orderings import borda_ordering, kendall_distance
 from numpyro_rankings.ops.special import log_psi
-from numpyro_rankings.rankings import Rankings, num_stages
+from numpyro_rankings.rankings import PartialOrders, Rankings, num_stages
+from numpyro_rankings.rankings.rows import Rows
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,6 +80,7 @@ class Mallows(RankingFamily):
 
     axes: ClassVar[SiteAxes] = {"center": ("place",), "concentration": ("stage",)}
     has_marginal = True
+    scores_orders = True
     leaves_out_unused = True
     needs_reference = True
     block_variables = ("rank",)
@@ -90,6 +94,25 @@ class Mallows(RankingFamily):
             lists, draw["center"], draw["concentration"], int(np.clip(at_once, 1, num_rows))
         )
         return table.T
+
+    def prepared(self, orders: PartialOrders) -> PartialOrders:
+        """List all items in each row, unless all were offered: the others may be anywhere."""
+        return orders if orders.offered() is None else orders.of_all_items()
+
+    def log_orders(self, draw: Mapping[str, Array], orders: ScoredOrders) -> Array:
+        """Return the log probability of partial orders in every cluster of one draw, (C, rows)."""
+        num_items, num_listed = draw["center"].shape[-1], orders.listed.shape[1]
+        theta = draw["concentration"][:, :num_listed]
+        log_norms = log_psi(theta, max_codes(num_items, theta.shape[-1]))
+        missing = [(0, 0), (0, num_listed - theta.shape[-1])]  # the last of all items is certain
+        theta, log_norms = jnp.pad(theta, missing), jnp.pad(log_norms, missing)
+        is_listed, items = orders.listed >= 0, jnp.maximum(orders.listed, 0)
+
+        def score(places: Array, theta: Array, log_norms: Array) -> Array:
+            places = jnp.where(is_listed, places[items], num_items)
+            return log_prob_of_places(orders.blocks, places, theta, log_norms)
+
+        return orders.by_cluster(score, inverse_ordering(draw["center"]), theta, log_norms)
 
     def replicate(
         self,
@@ -115,6 +138,16 @@ class Mallows(RankingFamily):
         num_items = draw["center"].shape[-1]
         left = num_items - jnp.sum(orderings >= 0, axis=-1)
         return gammaln(left + 1.0) - gammaln(num_items + 1.0)
+
+    def log_new_cluster_of_orders(
+        self, key: Array, draw: Mapping[str, Array], orders: ScoredOrders, num_new_clusters: int
+    ) -> Array:
+        """Return the log of the share of all orderings that agree, for every prior of θ."""
+        # Centers are uniform, so that the ordering of one judge is, too, as with θ = 0.
+        one = {name: draw[name][:1] for name in self.parameters}
+        return self.log_orders(
+            {**one, "concentration": jnp.zeros_like(one["concentration"])}, orders
+        )[0]
 
     def most_listed(self, samples: Arrays) -> int:
         """Return the number of stages; a list of n - 1 items says the same as one of n."""
@@ -161,12 +194,12 @@ class Mallows(RankingFamily):
     def fitter(self, rankings: Rankings) -> WeightedFit:
         return MallowsFit(rankings)
 
-    def fit_bytes(self, rankings: Rankings, num_components: int) -> float:
+    def fit_bytes(self, rankings: Rows, num_components: int) -> float:
         # what choices are left with, and how often components make them
-        items, places = rankings.num_items, float(rankings.orderings.size)
+        items, places = rankings.num_items, float(rankings.table.size)
         return 8.0 * min(places, items * num_sets(items)) * (items + 3 * num_components)
 
-    def check_parameters(self, sites: Arrays, rankings: Rankings) -> None:
+    def check_parameters(self, sites: Arrays, rankings: Rows) -> None:
         center, items = sites["center"], np.arange(rankings.num_items)
         bad = (np.sort(center, axis=-1) != items).any(-1)
         if bad.any():

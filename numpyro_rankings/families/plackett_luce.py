@@ -9,6 +9,7 @@ import numpy as np
 from jax import Array
 
 from numpyro_rankings.distributions import TopTPlackettLuce
+from numpyro_rankings.distributions.plackett_luce import log_prob_of_weights
 from numpyro_rankings.families._plackett_luce_fit import (
     WeightsFit,
     normalised_entropy,
@@ -26,8 +27,10 @@ from numpyro_rankings.families.base import (
     num_sets,
     register_family,
 )
+from numpyro_rankings.families.scored import ScoredOrders
 from numpyro_rankings.ops.choices import as_choices, log_choice_likelihoods
 from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.rankings.rows import Rows
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -79,6 +82,7 @@ class PlackettLuce(RankingFamily):
 
     axes: ClassVar[SiteAxes] = {"weights": ("item",)}
     partitions: ClassVar[PartitionPriors] = ("components",)
+    scores_orders = True
     takes_choice_sets = True
     matches_items = True
     has_labels = False
@@ -95,6 +99,19 @@ class PlackettLuce(RankingFamily):
         choices = as_choices(jnp.asarray(orderings), offered, weights.shape[1], has_pool)
         return log_choice_likelihoods(choices, weights, unseen, jnp.array(len(weights)))
 
+    def log_orders(self, draw: Mapping[str, Array], orders: ScoredOrders) -> Array:
+        """Return the log probability of partial orders in every cluster of one draw, (C, rows)."""
+        weights, unseen = jnp.atleast_2d(draw["weights"]), self.unseen(draw)
+        log_weights = _finite_log(weights)
+        log_pool = _finite_log(jnp.zeros_like(weights[:, 0]) if unseen is None else unseen)
+        num_rows = len(orders.listed)
+
+        def score(log_weights: Array, log_pool: Array) -> Array:
+            of_rows = (jnp.broadcast_to(x, (num_rows, x.size)) for x in (log_weights, log_pool))
+            return log_prob_of_weights(orders.blocks, orders.listed, orders.below, *of_rows)
+
+        return orders.by_cluster(score, log_weights, log_pool)
+
     def replicate(
         self,
         key: Array,
@@ -106,7 +123,7 @@ class PlackettLuce(RankingFamily):
         """Draw a list for each label; items of the pool have the number n and may be repeated."""
         weights, unseen = jnp.atleast_2d(draw["weights"])[labels], self.unseen(draw)
         model = TopTPlackettLuce(
-            jnp.where(weights > 0, jnp.log(jnp.where(weights > 0, weights, 1.0)), -1e30),
+            _finite_log(weights),
             length,
             None if unseen is None else jnp.log(unseen[labels]),
             offered,
@@ -150,11 +167,11 @@ class PlackettLuce(RankingFamily):
     def fitter(self, rankings: Rankings) -> WeightsFit:
         return WeightsFit(rankings, has_pool=False)
 
-    def fit_bytes(self, rankings: Rankings, num_components: int) -> float:
+    def fit_bytes(self, rankings: Rows, num_components: int) -> float:
         items = rankings.num_items
-        return 8.0 * min(float(rankings.orderings.size), num_sets(items)) * items
+        return 8.0 * min(float(rankings.table.size), num_sets(items)) * items
 
-    def check_parameters(self, sites: Arrays, rankings: Rankings) -> None:
+    def check_parameters(self, sites: Arrays, rankings: Rows) -> None:
         check_not_negative(sites, *self.parameters)
         if not sites["weights"].any(-1).all():
             raise ValueError("weights must not all be 0 in a cluster")
@@ -186,6 +203,11 @@ class PlackettLuce(RankingFamily):
     ) -> dict[str, str]:
         weights = zip(items, parameters["weights"], strict=True)
         return {f"weight of {name}": f"{x:.6g}" for name, x in weights}
+
+
+def _finite_log(weights: Array) -> Array:
+    """Return log weights, of 0 a very small number."""
+    return jnp.where(weights > 0, jnp.log(jnp.where(weights > 0, weights, 1.0)), -1e30)
 
 
 PLACKETT_LUCE = PlackettLuce()

@@ -14,12 +14,14 @@ from numpyro_rankings.families.base import (
     Arrays,
     PartitionPriors,
     RankingProfile,
+    RowsT,
     SiteAxes,
     interval_of,
     register_family,
 )
 from numpyro_rankings.families.plackett_luce import PLACKETT_LUCE, PlackettLuce, WeightsProfile
-from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.families.scored import ScoredOrders
+from numpyro_rankings.rankings import PartialOrders, Rankings, RankingsError
 
 
 class ItemPool(PlackettLuce):
@@ -48,9 +50,17 @@ class ItemPool(PlackettLuce):
         """Return the weight of all unlisted items together in each cluster, (C,)."""
         return jnp.atleast_1d(draw["unseen_weight"])
 
-    def described(self, rankings: Rankings) -> Rankings:
-        """Return the rankings of the items that occur."""
+    def described(self, rankings: RowsT) -> RowsT:
+        """Return the rankings, or partial orders, of the items that occur."""
         return rankings.of_listed_items()
+
+    def prepared(self, orders: PartialOrders) -> PartialOrders:
+        if orders.offered() is not None:
+            raise RankingsError(
+                "items were not offered to some judges; the model is for preferences among all "
+                "items of an endless pool"
+            )
+        return orders
 
     def log_new_cluster(
         self,
@@ -65,17 +75,28 @@ class ItemPool(PlackettLuce):
         It has no closed form, so it is the mean over clusters drawn from the prior given the root,
         eq. (19) of Caron, Teh & Murphy (2014).
         """
+        new = self._new_clusters(key, draw, num_new_clusters)
+        return _mean_over_clusters(self.log_rows(new, orderings, offered))
+
+    def log_new_cluster_of_orders(
+        self, key: Array, draw: Mapping[str, Array], orders: ScoredOrders, num_new_clusters: int
+    ) -> Array:
+        return _mean_over_clusters(
+            self.log_orders(self._new_clusters(key, draw, num_new_clusters), orders)
+        )
+
+    @staticmethod
+    def _new_clusters(key: Array, draw: Mapping[str, Array], number: int) -> dict[str, Array]:
+        """Draw the weights of new clusters from the prior given the root, (number, …)."""
         key_counts, key_weights = jax.random.split(key)
         mean = draw["phi"] * jnp.append(draw["root_weights"], draw["root_unseen_weight"])
-        shape = num_new_clusters, len(mean)
+        shape = number, len(mean)
         counts = jax.random.poisson(key_counts, mean, shape).astype(mean.dtype)
         shapes = counts.at[:, -1].add(draw["alpha"])
         log_weights = jax.random.loggamma(key_weights, jnp.maximum(shapes, 1e-30))
         log_weights = jnp.where(shapes > 0, log_weights, -jnp.inf)
         weights = jax.nn.softmax(log_weights, axis=-1)  # the rate is the same for all
-        new = {"weights": weights[:, :-1], "unseen_weight": weights[:, -1]}
-        log_p = self.log_rows(new, orderings, offered)
-        return jax.nn.logsumexp(log_p, axis=0) - jnp.log(num_new_clusters)
+        return {"weights": weights[:, :-1], "unseen_weight": weights[:, -1]}
 
     def most_listed(self, samples: Arrays) -> int:
         """Return the largest number: lists may have any number of items of the pool."""
@@ -127,6 +148,11 @@ class ItemPool(PlackettLuce):
     ) -> dict[str, str]:
         unseen = {"unseen_weight": f"{parameters['unseen_weight']:.6g}"}
         return unseen | super().columns_of_bloc(parameters, items)
+
+
+def _mean_over_clusters(log_p: Array) -> Array:
+    """Log of the mean probability of each row over clusters, (rows,), from (C, rows)."""
+    return jax.nn.logsumexp(log_p, axis=0) - jnp.log(len(log_p))
 
 
 ITEM_POOL = ItemPool()

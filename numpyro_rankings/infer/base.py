@@ -139,6 +139,14 @@ class GibbsKernel(ModelReader, MCMCKernel):
         """Return the initial state, after a last look at it."""
         return state
 
+    @property
+    def takes_partial_orders(self) -> bool:
+        """Whether the data may be :class:`~numpyro_rankings.PartialOrders`."""
+        return False
+
+    def _check_size(self, args: tuple, kwargs: dict, num_chains: int) -> None:
+        """Raise ValueError if the data as they are given need more memory than there is."""
+
     def _check_memory(self, args: tuple, kwargs: dict, num_chains: int) -> None:
         """Raise ValueError if so many chains at a time need more memory than there is."""
 
@@ -198,6 +206,7 @@ class GibbsKernel(ModelReader, MCMCKernel):
             chains = ()
         check_arguments(model_args, kwargs)
         self._check_warmup(num_warmup)
+        self._check_size(model_args, kwargs, math.prod(chains))
         args_seen = self._as_rankings(model_args, kwargs)
         self._check(*args_seen)
         if not self._is_block:

@@ -36,12 +36,16 @@ import jax
 import jax.numpy as jnp
 from jax import Array, random
 
+from numpyro_rankings._system import memory as _memory
 from numpyro_rankings.ops.codes import codes_from_places
 from numpyro_rankings.ops.sampling import sample_log_gamma
 from numpyro_rankings.ops.special import log_psi
 from numpyro_rankings.ops.sums import count_by_label
 from numpyro_rankings.rankings import Comparisons, Orders, PartialOrders
+from numpyro_rankings.words import plural
 
+_WORTH_A_LOOK = 2**28  # bytes; less is never refused
+_BYTES_OF_PLACE = 40  # of all arrays (T, rows) of a chain
 _UNROLLED = 16  # up to this many, sums over stages are added one by one, which XLA fuses
 
 
@@ -192,6 +196,24 @@ def find_orders(args: tuple, kwargs: dict) -> Orders | None:
         if isinstance(value, Orders):
             return value
     return None
+
+
+def check_memory(orders: PartialOrders, num_chains: int) -> None:
+    """Refuse partial orders if there is too little memory for the preferences of all judges."""
+    # A bit for each pair of items of each judge takes a byte. There are these of the judges, and
+    # two copies with other axes; items that were not offered may have to be listed, too.
+    size = orders.num_rankings
+    width = orders.num_items if orders.offered() is not None else orders.table.shape[1]
+    needed = size * width * (3 * width + _BYTES_OF_PLACE * num_chains)
+    free = None if needed < _WORTH_A_LOOK else _memory.device_memory()
+    if free is None or needed <= _memory.USABLE * free:
+        return
+    raise _memory.TooLittleMemoryError(
+        f"the preferences between {width:,} items of {size:,} judges in "
+        f"{plural(num_chains, 'chain')} need about {needed / 1e9:.1f} GB of memory, but only "
+        f"{free / 1e9:.1f} GB is free: leave out items that few judges compare, take a sample of "
+        "the judges, or run fewer chains at a time"
+    )
 
 
 def with_orderings(

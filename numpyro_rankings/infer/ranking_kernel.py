@@ -22,6 +22,7 @@ from numpyro_rankings.infer.latent_orders import (
     LatentOrderState,
     Lists,
     Partition,
+    check_memory,
     draw_labels_and_orderings,
     draw_orderings,
     draw_orderings_of_comparisons,
@@ -76,6 +77,10 @@ class RankingKernel(GibbsKernel):
     def _partition(self, z: dict, args: tuple, kwargs: dict) -> Partition | None:
         """Return the labels of the judges, or None if there is one population."""
         return None
+
+    def _check_size(self, args: tuple, kwargs: dict, num_chains: int) -> None:
+        if self.takes_partial_orders and (orders := find_orders(args, kwargs)) is not None:
+            check_memory(orders, num_chains)
 
     def _as_rankings(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         orders = self._find_orders(args, kwargs)

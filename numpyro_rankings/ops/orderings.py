@@ -13,6 +13,7 @@ from numpyro_rankings.rankings import Orders, Rankings
 from numpyro_rankings.words import COMPARED
 
 CERTAIN_FROM = 0.95  # share of the draws
+LEVEL_WITHIN = (0.25, 0.75)  # share of the draws in which an item is before one that is level
 BEFORE_FROM = 0.6  # share of the members who order two items
 _MOST_ITEMS = 1000  # the first ones of a consensus, that are compared with one another
 
@@ -259,6 +260,33 @@ def _times_said(orders: Orders, amounts: np.ndarray, items: np.ndarray) -> np.nd
     row, place = np.nonzero(listed < number)
     of_items = csr_array((amounts[row], (listed[row, place], row)), (number, len(rows)))
     return above[:number, :number] + of_items @ np.asarray(orders.rest())[np.ix_(rows, items)]
+
+
+def level_items(orderings: np.ndarray, consensus: np.ndarray) -> list[np.ndarray]:
+    """Find the neighbours in a consensus of which the draws do not say which one is before.
+
+    Two items are level if one is before the other in 25% to 75% of the draws. Only the first 60
+    items of the consensus are compared.
+
+    :param orderings: draws of a full ordering, shape ``(D, n)``.
+    :param consensus: an ordering, shape ``(n,)``.
+    :return: sets of at least two items, each level with all others of its set.
+
+    .. doctest::
+
+       >>> draws = [[2, 0, 1], [2, 1, 0], [2, 0, 1], [2, 1, 0]]
+       >>> [items.tolist() for items in level_items(draws, [2, 0, 1])]
+       [[0, 1]]
+    """
+    items = np.asarray(consensus)[:COMPARED]
+    places = np.argsort(orderings, axis=-1)[:, items]
+    found, start = [], 0
+    for k in range(1, len(items) + 1):
+        before = (places[:, start:k] < places[:, [k]]).mean(0) if k < len(items) else np.ones(1)
+        if ((before < LEVEL_WITHIN[0]) | (before > LEVEL_WITHIN[1])).any():
+            found += [items[start:k]] if k - start > 1 else []
+            start = k
+    return found
 
 
 def certain_levels(orderings: np.ndarray, consensus: np.ndarray) -> list[np.ndarray]:

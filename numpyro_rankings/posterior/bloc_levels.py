@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from numpyro_rankings.families.weighted_fit import Parameters
+from numpyro_rankings.posterior.bloc_orders import NoBlocsError
 from numpyro_rankings.posterior.bloc_search import BlocComponents, BlocFit, BlocSearch, normalised
 from numpyro_rankings.posterior.draws import Draws
 from numpyro_rankings.posterior.partitions import variation_of_table
@@ -17,10 +18,6 @@ SAME_KEPT = 0.01  # a start arrives at the best if it keeps this much less at mo
 SAME_BLOCS = 0.1  # and differs by at most this share of the largest variation of information
 _NO_GAIN = "there are no blocs to find: one population describes the rankings as well as the draws"
 _DIFFER = 1e-3  # variation of information, in nats, from which a search goes on
-
-
-class NoBlocsError(ValueError):
-    """There are no blocs, or not so many."""
 
 
 class DrawnSizes(NamedTuple):
@@ -34,12 +31,12 @@ class BlocData:
     """Draws, and the rankings that they describe, as ``read_draws`` of ``blocs`` checks them."""
 
     def __init__(self, draws: Draws) -> None:
-        rankings, family = draws.fitted, draws.check_family()
-        self.draws, self.rankings, self._family = draws, rankings, family
+        said, family = draws.said, draws.check_family()
+        self.draws, self.items, self._family = draws, said.items, family
         # the distinct row of each given row, and of each ranking
-        distinct, self.row_of_given = rankings.merged()
-        self.row_index = self.row_of_given[np.asarray(rankings.row_index)]
-        self.search = BlocSearch(distinct, family)
+        self.distinct, self.row_of_given = said.merged()
+        self.row_index = self.row_of_given[np.asarray(said.row_index)]
+        self.search = BlocSearch(self.distinct, family)
         self.counts = self.search.counts
 
     def choose(self, number: int) -> list[tuple[int, int]]:
@@ -62,7 +59,7 @@ class BlocData:
     def merge(self, chain: int, draw: int, most: int) -> dict[int, BlocComponents]:
         """Merge the groups of a draw, and return components by their number, at most **most**."""
         table, parameters = self._groups(chain, draw)
-        amounts = (self.search.model.cells.of_cells @ table).toarray()
+        amounts = self.search.amounts(parameters, table.toarray())
         return self.search.merge(parameters, amounts, table.sum(0), most)
 
     def best_of_one(self, merged: list[dict[int, BlocComponents]]) -> BlocFit:

@@ -13,13 +13,15 @@ another start has found, or some rounds see only part of the rankings [2].
 """
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from numpyro_rankings.families import RankingFamily
 from numpyro_rankings.families.weighted_fit import Parameters
-from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.posterior.bloc_orders import SearchedRows
+from numpyro_rankings.rankings import PartialOrders, Rankings
 
 _BLURRED_ROUNDS, _FIRST_POWER = 6, 0.5  # of EM from a merger; the first power of memberships
 _SAMPLE = 10_000  # rankings that these rounds see at most
@@ -75,21 +77,22 @@ class Candidates(NamedTuple):
 
 
 class BlocSearch:
-    """Distinct rankings, and how mixtures of them are fitted.
+    """Distinct rankings, or partial orders, and how mixtures of them are fitted.
 
     ``scale`` is the gain in log likelihood that counts as all, see ``slow``.
     """
 
-    def __init__(self, rankings: Rankings, family: RankingFamily) -> None:
-        self.counts = np.asarray(rankings.counts, float)
-        self.model = family.fitter(rankings)
+    def __init__(self, said: Rankings | PartialOrders, family: RankingFamily) -> None:
+        self.counts = np.asarray(said.counts, float)
+        self.rows = SearchedRows(said, family)
+        self.model = family.fitter(self.rows.rankings)
         self.scale = 1.0
         self._sample: BlocSearch | None = None
-        if rankings.num_rankings > _SAMPLE:
+        if said.num_rankings > _SAMPLE:
             weights = self.counts / self.counts.sum()
             drawn = np.random.default_rng(0).choice(len(weights), _SAMPLE, p=weights)
             rows, times = np.unique(drawn, return_counts=True)
-            self._sample = BlocSearch(rankings._take(rows, times), family)
+            self._sample = BlocSearch(said._take(rows, times), family)
 
     @property
     def slow(self) -> float:
@@ -98,12 +101,16 @@ class BlocSearch:
 
     def log_table(self, components: BlocComponents) -> np.ndarray:
         """Return log share plus log probability of each row in each component, (rows, K)."""
-        log_choices = self.model.log_choices(components.parameters)
-        return self.model.cells.of_rows @ log_choices + components.log_shares
+        return self.rows.log_rows(self._of_orderings(components.parameters)) + components.log_shares
 
-    def amounts(self, belonging: np.ndarray) -> np.ndarray:
+    def amounts(self, parameters: Parameters, belonging: np.ndarray) -> np.ndarray:
         """Return how often each component makes each choice, (cells, K), from (rows, K)."""
-        return self.model.cells.of_cells @ belonging
+        of_orderings = partial(self._of_orderings, parameters)
+        return self.model.cells.of_cells @ self.rows.share(belonging, of_orderings)
+
+    def _of_orderings(self, parameters: Parameters) -> np.ndarray:
+        """Return the log probability of each ordering in each component, (orderings, K)."""
+        return self.model.cells.of_rows @ self.model.log_choices(parameters)
 
     # -- expectation-maximization --------------------------------------------------------------
 
@@ -125,7 +132,7 @@ class BlocSearch:
     def _improved(
         self, components: BlocComponents, belonging: np.ndarray, turn: int, thorough: bool = False
     ) -> BlocComponents:
-        amounts = self.amounts(belonging)
+        amounts = self.amounts(components.parameters, belonging)
         parameters = self.model.fit(components.parameters, amounts, turn, thorough)
         return as_components(parameters, belonging.sum(0))
 
@@ -166,13 +173,14 @@ class BlocSearch:
         """Gather components, one of those that say the same."""
         parts = zip(*(components.parameters for components in pool), strict=True)
         parameters = tuple(np.concatenate(x) for x in parts)
-        log_choices = self.model.log_choices(parameters)
         rows, weights = np.arange(len(self.counts)), self.counts / self.counts.sum()
         if len(rows) > _ROWS_ASKED:
             drawn = np.random.default_rng(0).choice(len(rows), _ROWS_ASKED, p=weights)
             rows, times = np.unique(drawn, return_counts=True)
             weights = times / _ROWS_ASKED
-        log_rows = (self.model.cells.of_rows[rows] @ log_choices).astype(np.float32)
+        cells = self.model.cells.of_rows[self.rows.orderings_of(rows)]
+        of_orderings = cells @ self.model.log_choices(parameters)
+        log_rows = self.rows.log_rows(of_orderings, rows).astype(np.float32)
         mean = np.einsum("r,rp->p", weights, log_rows)
         _, first = np.unique(np.round(mean, 3), return_index=True)
         log_rows = np.ascontiguousarray(log_rows[:, first])
@@ -183,7 +191,8 @@ class BlocSearch:
         """Merge the two components whose union costs least."""
         belonging = fit.membership * self.counts[:, None]
         number = belonging.shape[1] - 1
-        parameters, amounts = fit.components.parameters, self.amounts(belonging)
+        parameters = fit.components.parameters
+        amounts = self.amounts(parameters, belonging)
         return self.merge(parameters, amounts, belonging.sum(0), number)[number]
 
     def merge(

@@ -1,6 +1,7 @@
 """Blocs: the few components that keep most of what a fit with many groups says about rankings."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,9 +10,9 @@ from scipy.sparse import csr_array
 from numpyro_rankings._system.memory import USABLE, available_memory
 from numpyro_rankings.families import RankingFamily, family_of
 from numpyro_rankings.families.base import interval_of
-from numpyro_rankings.families.choice_cells import ChoiceCells, count_cells
+from numpyro_rankings.families.choice_cells import count_cells
 from numpyro_rankings.ops.checks import check_whole
-from numpyro_rankings.ops.orderings import wants_of_members
+from numpyro_rankings.ops.orderings import times_above, wants_of_members
 from numpyro_rankings.posterior.bloc_levels import (
     MOST_BLOCS,
     SAME_BLOCS,
@@ -19,7 +20,6 @@ from numpyro_rankings.posterior.bloc_levels import (
     Arrival,
     BlocData,
     DrawnSizes,
-    NoBlocsError,
     SearchedLevels,
     check_gain,
     last_level,
@@ -27,9 +27,13 @@ from numpyro_rankings.posterior.bloc_levels import (
     search_levels,
     suggested_number,
 )
+from numpyro_rankings.posterior.bloc_orders import (
+    NoBlocsError,
+    SearchedRows,
+)
 from numpyro_rankings.posterior.bloc_search import BlocFit
 from numpyro_rankings.posterior.draws import Draws
-from numpyro_rankings.rankings import Rankings, check_rankings
+from numpyro_rankings.rankings import PartialOrders, Rankings, check_rows
 
 _STARTS = 12  # draws whose groups are merged, in all chains together
 _DRAWS = 40  # draws that intervals are over
@@ -171,7 +175,10 @@ class Blocs(NamedTuple):
 
 
 def find_blocs(
-    draws: Any, rankings: Rankings, num_blocs: int | None = None, least_gain: float = 0.1
+    draws: Any,
+    rankings: Rankings | PartialOrders,
+    num_blocs: int | None = None,
+    least_gain: float = 0.1,
 ) -> Blocs:
     r"""Find the K blocs that keep most of what a mixture with many groups says about rankings.
 
@@ -203,7 +210,8 @@ def find_blocs(
         :class:`~numpyro_rankings.infer.PlackettLuceGibbs` with several components, or
         :class:`~numpyro_rankings.infer.DPPlackettLuceGibbs`, grouped by chain or not; or the result
         of :func:`~numpyro_rankings.to_inference_data`.
-    :param rankings: the rankings that were fitted.
+    :param rankings: the rankings, or partial orders, that were fitted. Of the latter at most 50,000
+        orderings may agree with what all judges of different rows said.
     :param num_blocs: K. By default it is the largest number from 2 to 8 whose last bloc still adds
         ``least_gain`` of the gain, up to 100%, and 2 if none does.
     :param least_gain: share of the gain, between 0 and 1.
@@ -232,7 +240,7 @@ def find_blocs(
        >>> blocs.number, blocs.kept.round(2).tolist()
        (3, [0.0, 0.55, 1.08])
     """
-    check_rankings(rankings)
+    check_rows(rankings)
     if num_blocs is not None:
         check_whole("num_blocs", num_blocs)
     _check_share(least_gain)
@@ -260,11 +268,22 @@ def find_blocs(
     return Blocs(number, levels, chains, places, drawn.log_density, one.log_likelihood)
 
 
-def search_work(draws: Collection[str], rankings: Rankings) -> float:
-    """Return about how much work the search for blocs is; see ``MOST_WORK``."""
+def search_work(draws: Collection[str], said: Rankings | PartialOrders) -> float:
+    """Return about how much work the search for blocs is; see ``MOST_WORK``.
+
+    :raises TooManyOrderingsError: if there is none, because partial orders leave too much open.
+    """
     family = family_of(draws)
+    rankings = said if family is None else SearchedRows(_as_scored(said, family), family).rankings
     of_choices = float(count_cells(rankings) * rankings.num_items)
     return rankings.orderings.size + (1.0 if family is None else family.fit_cost) * of_choices
+
+
+def _as_scored(said: Rankings | PartialOrders, family: RankingFamily) -> Rankings | PartialOrders:
+    """Return distinct partial orders as the family scores them; rankings as they are."""
+    if not isinstance(said, PartialOrders):
+        return said
+    return family.prepared(family.described(said)).unique()
 
 
 def search_seconds(work: float) -> float:
@@ -272,7 +291,7 @@ def search_seconds(work: float) -> float:
     return _LEAST_SECONDS + _SECONDS_OF_MOST * work / MOST_WORK
 
 
-def read_draws(source: Any, rankings: Rankings) -> Draws:
+def read_draws(source: Any, rankings: Rankings | PartialOrders) -> Draws:
     """Return draws of a mixture, with the rankings of the items that were fitted.
 
     :raises ValueError: if they are not of a mixture of these rankings, or no kernel draws them.
@@ -287,6 +306,8 @@ def read_draws(source: Any, rankings: Rankings) -> Draws:
         raise ValueError("the draws have no cluster_sizes")
     _check_shapes(draws, family)
     draws = draws.with_rankings(rankings)
+    if draws.orders is not None:
+        draws = replace(draws, orders=family.prepared(draws.orders))
     _check_values(draws, family)
     return draws
 
@@ -317,12 +338,12 @@ def _check_values(draws: Draws, family: RankingFamily) -> None:
         if bad.any():
             raise ValueError(f"assignments must be from 0 to {slots - 1}, got {of_draw[bad][0]}")
         in_use[of_draw.astype(np.intp)] = True
-    family.check_parameters({name: flat[name][used] for name in family.parameters}, draws.fitted)
+    family.check_parameters({name: flat[name][used] for name in family.parameters}, draws.said)
 
 
 def _check_fit(draws: Draws) -> None:
     """Refuse a likelihood without a fit, and a search that will not fit into memory."""
-    family, rankings, free = draws.check_family(), draws.fitted, available_memory()
+    family, rankings, free = draws.check_family(), draws.said, available_memory()
     if not family.has_fit:
         raise NoBlocsError(f"there are no blocs to find of the likelihood {family.name}")
     most = int(np.max(np.sum(draws.samples["cluster_sizes"] > 0, axis=-1)))
@@ -402,16 +423,16 @@ def _describe(
 
     :param sizes: of the blocs in this order, (draws, K).
     """
-    names = [str(name) for name in data.rankings.items]
+    names = [str(name) for name in data.items]
     belonging = fit.membership[:, order] * data.counts[:, None]
     labels = fit.membership[:, order].argmax(1)
     components = data.search.model.describe(tuple(x[order] for x in fit.components.parameters))
-    above = _times_above(data.search.model.cells, data.search.amounts(belonging))
+    above = _times_above(data, belonging, [x.ordering for x in components])
     blocs = []
     for k, (ordering, agreement, parameters) in enumerate(components):
         members = labels == k
         total = float(data.counts[members].sum())
-        wants = wants_of_members(above[k][np.ix_(ordering, ordering)], ordering)
+        wants = wants_of_members(above[k], ordering)
         levels, pairs = wants.named(names)
         blocs.append(
             Bloc(
@@ -429,8 +450,21 @@ def _describe(
     return tuple(blocs)
 
 
-def _times_above(cells: ChoiceCells, amounts: np.ndarray) -> np.ndarray:
-    """Return how many rankings of each component put an item above another, (K, n, n)."""
+def _times_above(
+    data: BlocData, belonging: np.ndarray, orderings: list[np.ndarray]
+) -> list[np.ndarray]:
+    """Return how many members of each bloc put an item above another, in the order of the bloc.
+
+    :param belonging: of the rows to each bloc, (rows, K).
+    """
+    said = data.distinct
+    if isinstance(said, PartialOrders):
+        amounts = zip(belonging.T, orderings, strict=True)
+        return [times_above(said, of_bloc, ordering) for of_bloc, ordering in amounts]
+    cells = data.search.model.cells
     shape = cells.sets.shape[::-1]
-    above = [csr_array((x, (cells.items, cells.set_of)), shape) @ cells.sets for x in amounts.T]
-    return np.stack(above)
+    above = (
+        csr_array((x, (cells.items, cells.set_of)), shape) @ cells.sets
+        for x in (cells.of_cells @ belonging).T
+    )
+    return [x[np.ix_(order, order)] for x, order in zip(above, orderings, strict=True)]

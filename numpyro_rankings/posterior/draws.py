@@ -15,11 +15,13 @@ from numpyro_rankings.infer.ddcrp.base import LinkGibbs
 from numpyro_rankings.infer.latent_orders import find_orders
 from numpyro_rankings.infer.partition.base import PartitionKernel
 from numpyro_rankings.posterior.diagnostics import NUM_COMPONENTS, as_dataset
-from numpyro_rankings.rankings import Orders, PartialOrders, Rankings, check_rankings
+from numpyro_rankings.rankings import Comparisons, Orders, Rankings, check_rows
 
 Partition = Literal["population", "components", "process", "links", "unknown"]
 NumComponents = int | Literal["auto"] | None
 Samples = dict[str, np.ndarray]
+
+KIND_OF_DATA = "data"  # attribute of a posterior for ArviZ
 
 # what an evidence is computed from, (chains, draws, rungs)
 LADDER_FIELDS = (
@@ -71,6 +73,8 @@ class Draws:
     - **lacks_empty** - whether the parameters of empty clusters are lost, as in ArviZ data.
     - **orders** - the partial orders, or comparisons, that were fitted, of which **rankings** then
       are some orderings, that agree with partial orders; None if rankings were fitted.
+    - **data** - what was fitted: ``"rankings"``, ``"partial orders"`` or ``"comparisons"``; None if
+      it is not known.
     - **ladder** - of :class:`~numpyro_rankings.infer.TemperedMixture`: the fields of its state that
       :func:`~numpyro_rankings.log_evidence` needs, each (chains, draws, rungs). Empty of other
       kernels, and where only the samples are given.
@@ -98,13 +102,14 @@ class Draws:
     component_family: Family | None = None
     lacks_empty: bool = False
     orders: Orders | None = None
+    data: str | None = None
     ladder: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @classmethod
     def of(
         cls,
         source: Any,
-        rankings: Rankings | None = None,
+        rankings: Rankings | Orders | None = None,
         num_components: NumComponents = "auto",
         sites: Mapping[str, str] | None = None,
     ) -> "Draws":
@@ -115,7 +120,8 @@ class Draws:
             :class:`numpyro.infer.Gibbs` with one as a block; what
             :func:`~numpyro_rankings.to_inference_data` makes of it; ``mcmc.get_samples()``, grouped
             by chain or not; or draws.
-        :param rankings: the rankings that were fitted; a run and an MCMC know them.
+        :param rankings: the rankings, or partial orders, that were fitted; a run and an MCMC know
+            them.
         :param num_components: for samples, which do not hold it: that of the kernel, None for a
             process. By default it is found out where the samples tell it.
         :param sites: for samples of a model in which the kernel is a block: its ``sites``.
@@ -217,7 +223,7 @@ class Draws:
         partition, number = _partition_of(samples, family, asked)
         items = tuple(map(str, posterior["item"].values)) if "item" in posterior.coords else None
         draws = cls(samples, family, partition, number, None, items, kernel, sites)
-        return replace(draws, lacks_empty=lacks_empty)
+        return replace(draws, lacks_empty=lacks_empty, data=posterior.attrs.get(KIND_OF_DATA))
 
     @classmethod
     def _of_samples(
@@ -297,13 +303,17 @@ class Draws:
         """
         if self.orders is not None:
             raise TypeError(
-                "this needs the rankings of the judges, and the draws are of partial orders or "
-                "comparisons: what is of parameters and labels alone can be had, such as "
-                "diagnostics, coclustering and point_estimate"
+                f"this needs the rankings of the judges, and the draws are of {self.data}, which "
+                "Draws.said has"
             )
         if self.rankings is None:
             raise TypeError("the draws have no rankings: use Draws.of(…, rankings)")
         return self.rankings
+
+    @property
+    def said(self) -> Rankings | Orders:
+        """What the judges said: the rankings, partial orders or comparisons that were fitted."""
+        return self.fitted if self.orders is None else self.orders
 
     @property
     def stand_in(self) -> Rankings:
@@ -344,17 +354,22 @@ class Draws:
         """
         if rankings is None:
             return self
-        if isinstance(rankings, Orders):
-            draws = self.with_rankings(rankings.with_orderings(rankings.listed))
-            if self.family is not None and self.family.has_pool:
-                assert isinstance(rankings, PartialOrders)  # which alone their kernels take
-                rankings = rankings.of_listed_items()
-            return replace(draws, orders=rankings)
-        check_rankings(rankings)
+        if not isinstance(rankings, Comparisons):
+            check_rows(rankings)
+        if self.data not in (None, rankings.kind):
+            raise ValueError(
+                f"the run was of {self.data}, and these are {rankings.kind}: give those of the run"
+            )
         if self.family is not None:
             rankings = self.family.described(rankings)
             check_fitted(self.num_points, self.family.num_items(self.samples), rankings)
-        return replace(self, rankings=rankings, items=tuple(map(str, rankings.items)))
+        draws = replace(
+            self, items=tuple(map(str, rankings.items)), data=rankings.kind, orders=None
+        )
+        if isinstance(rankings, Orders):
+            stand_in = rankings.with_orderings(rankings.listed)
+            return replace(draws, rankings=stand_in, orders=rankings)
+        return replace(draws, rankings=rankings)
 
     def check_family(self) -> RankingFamily:
         """Return the family of the rankings.
@@ -473,7 +488,9 @@ def with_sizes(named: Samples) -> Samples:
     return {**named, "cluster_sizes": sizes.reshape(*labels.shape[:-1], slots)}
 
 
-def check_fitted(num_rankings: int | None, num_items: int, rankings: Rankings) -> None:
+def check_fitted(
+    num_rankings: int | None, num_items: int, rankings: Rankings | Orders
+) -> None:
     """Refuse rankings of another number or of other items than were fitted, as far as is known."""
     fitted = rankings.num_rankings if num_rankings is None else num_rankings
     if (fitted, num_items) != (rankings.num_rankings, rankings.num_items):

@@ -26,10 +26,20 @@ from numpyro_rankings.distributions import links_to_partition
 from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.infer.not_finite import check_not_stopped
 from numpyro_rankings.posterior.diagnostics import NUM_COMPONENTS, as_dataset, diagnostics_table
-from numpyro_rankings.posterior.draws import LADDER_FIELDS, Draws, find_block, is_of_partitions
-from numpyro_rankings.posterior.likelihood import pointwise_log_likelihood, pointwise_of_block
+from numpyro_rankings.posterior.draws import (
+    KIND_OF_DATA,
+    LADDER_FIELDS,
+    Draws,
+    find_block,
+    is_of_partitions,
+)
+from numpyro_rankings.posterior.likelihood import (
+    cost_of_value,
+    pointwise_log_likelihood,
+    pointwise_of_block,
+)
 from numpyro_rankings.posterior.quantities import as_shown, label_free_quantities
-from numpyro_rankings.rankings import Orders, Rankings
+from numpyro_rankings.rankings import Orders, Rankings, RankingsError, check_rows
 
 # Functions import ArviZ, pandas and xarray, which take long to load and are not always needed.
 
@@ -111,13 +121,15 @@ def to_inference_data(
 
     :param mcmc: the MCMC after ``mcmc.run(key, rankings)``, of a kernel or of
         :class:`numpyro.infer.Gibbs` with one block of this package.
-    :param rankings: the rankings, partial orders or comparisons that were fitted; of the latter two
-        there is no log likelihood here. Not for the kernels of partitions, whose draws
-        contain everything needed.
+    :param rankings: the rankings, partial orders or comparisons that were fitted; of comparisons
+        there is no log likelihood here. Not for the kernels of partitions, whose draws contain
+        everything needed.
     :param log_likelihood: whether to compute it. ``"auto"`` computes it if rankings times draws are
         at most 10^7, and otherwise warns. For ``DPPlackettLuceGibbs`` the limit is 5 · 10^5,
         because its new clusters have no closed form: for each draw 50 are drawn from the prior, so
-        that the values of rankings that fit no other cluster scatter.
+        that the values of rankings that fit no other cluster scatter. Of partial orders each value
+        is a sum over the orders that agree, which is exact; the limit is lower by as much as it
+        takes longer, and at most 16 items may be tied or not compared.
     :param include_assignments: whether to keep the labels (and links), by far the largest arrays.
     :param points: names of the points, for the kernels of partitions; by default 0, 1, ….
     :return: an :class:`arviz.InferenceData` (ArviZ 0.23) or :class:`xarray.DataTree` (1.x).
@@ -247,6 +259,8 @@ def _finished(data: Any, posterior: Any, draws: Draws, values: np.ndarray | None
     posterior = posterior.drop_vars("log_joint_rest", errors="ignore")
     about = {"numpyro_rankings_version": __version__, "kernel": draws.kernel}
     posterior.attrs.update(about)
+    if draws.data is not None:
+        posterior.attrs[KIND_OF_DATA] = draws.data
     if draws.num_components is not None:
         posterior.attrs[NUM_COMPONENTS] = draws.num_components
     groups = {"posterior": posterior}
@@ -315,22 +329,29 @@ def _warn_of_overflow(mcmc: MCMC) -> None:
 
 def _wants_log_likelihood(draws: Draws, asked: bool | Literal["auto"]) -> bool:
     """Return whether to compute the log likelihood; warn if it is left out because of its size."""
-    if draws.orders is not None and asked == "auto":
+    if draws.data == "comparisons":
+        if asked is True:
+            check_rows(draws.said)
         return False
-    num_rankings = draws.fitted.num_rankings
+    num_rankings = draws.said.num_rankings
     num_values = draws.num_chains * draws.num_draws * num_rankings
-    of_one = draws.check_family().cost_of_new_cluster if draws.is_mixture else 1
-    if asked == "auto" and num_values * of_one > _AUTO_LOG_LIKELIHOOD:
-        cause = "takes long, because new clusters are drawn" if of_one > 1 else "is large"
-        warnings.warn(
-            f"the pointwise log likelihood of {num_rankings} rankings was left out, because it has "
-            f"{num_values:.1e} numbers and {cause}. For leave-one-out, pass log_likelihood=True or "
-            "keep fewer draws",
-            UserWarning,
-            stacklevel=3,
-        )
-        return False
-    return bool(asked)
+    try:
+        of_one = cost_of_value(draws) if asked else 0
+    except RankingsError as error:
+        if asked is True:
+            raise
+        why, remedy = f": {error}", ""
+    else:
+        if asked != "auto" or num_values * of_one <= _AUTO_LOG_LIKELIHOOD:
+            return bool(asked)
+        cause = "is large" if of_one == 1 else "takes long, because new clusters are drawn"
+        if draws.orders is not None:
+            cause = "takes long, because each is a sum over orders"
+        why = f", because it has {num_values:.1e} numbers and {cause}"
+        remedy = ". For leave-one-out, pass log_likelihood=True or keep fewer draws"
+    text = f"the pointwise log likelihood of {num_rankings} rankings was left out{why}{remedy}"
+    warnings.warn(text, UserWarning, stacklevel=3)
+    return False
 
 
 def _from_numpyro(mcmc: MCMC, coords: dict[str, Any], dims: dict[str, Any]) -> Any:

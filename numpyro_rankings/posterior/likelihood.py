@@ -11,10 +11,12 @@ from numpyro.infer import MCMC
 from numpyro.infer.gibbs import GIBBS_SITES_KWARG
 
 from numpyro_rankings.families import RankingFamily
+from numpyro_rankings.families.scored import ScoredLists, ScoredOrders, scored
 from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.posterior.draws import Draws
 
+_TERMS_OF_LIST = 20  # of a sum over orders, which take as long as a list
 NUM_NEW_CLUSTERS = 50  # drawn for each draw, where a new cluster has no closed form
 
 
@@ -22,6 +24,8 @@ def pointwise_log_likelihood(
     draws: Draws, which: np.ndarray | None = None, num_new_clusters: int = NUM_NEW_CLUSTERS
 ) -> np.ndarray:
     """Log probability of each ranking given the labels of all others, summed over its own label.
+
+    Of partial orders it is that of any of the orderings that agree with what the judge said.
 
     Under the Dirichlet process of Mallows models it is the log of
     ``Σ_c N_c P(π | σ_c, θ_c) + α (n-t)!/n!`` over ``N - 1 + α``, where ``N_c`` does not count the
@@ -31,27 +35,41 @@ def pointwise_log_likelihood(
 
     :param which: indices of some rankings, (M,); by default all.
     :return: float32, shape ``(chains, draws, N)``, or ``(chains, draws, M)``.
+    :raises ValueError: of partial orders with too many items that are tied or not compared.
     """
-    family, rankings = draws.check_family(), draws.fitted
-    rows, row_index = np.arange(rankings.num_rows), np.asarray(rankings.row_index)
-    labels = draws.labels
+    family, labels = draws.check_family(), draws.labels
+    # equal rows are scored once
+    distinct, row_of_given = draws.said.merged()
+    row_index = row_of_given[np.asarray(draws.said.row_index)]
     if which is not None:
         rows, row_index = np.unique(row_index[which], return_inverse=True)
+        distinct = distinct._take(rows, np.ones(len(rows), int))
         labels = None if labels is None else labels[..., which]
-    offered = rankings.choice_sets
     by_draw = parameters_of(draws)
     if labels is not None:
         by_draw["assignments"] = labels.reshape(-1, labels.shape[-1])
     values = _pointwise(
         by_draw,
-        np.asarray(rankings.orderings)[rows],
-        None if offered is None else np.asarray(offered)[rows],
+        scored(family, distinct),
         row_index.astype(np.int32),
         family,
         draws.num_components,
         num_new_clusters,
     )
     return np.asarray(values).reshape(draws.num_chains, draws.num_draws, -1)
+
+
+def cost_of_value(draws: Draws) -> float:
+    """Return the time that a value of the log likelihood takes, in that of a plain list.
+
+    :raises ValueError: of partial orders whose likelihood has too many terms.
+    """
+    family = draws.check_family()
+    of_new = family.cost_of_new_cluster if draws.is_mixture else 1
+    if draws.orders is None:
+        return of_new
+    rows = scored(family, draws.orders.unique())
+    return of_new * max(1.0, rows.num_terms / (_TERMS_OF_LIST * draws.orders.num_rankings))
 
 
 def parameters_of(draws: Draws) -> dict[str, np.ndarray]:
@@ -90,8 +108,7 @@ def parameters_of(draws: Draws) -> dict[str, np.ndarray]:
 @partial(jax.jit, static_argnames=("family", "num_components", "num_new_clusters"))
 def _pointwise(
     draws: dict[str, Array],
-    orderings: Array,
-    offered: Array | None,
+    rows: ScoredLists | ScoredOrders,
     row_index: Array,
     family: RankingFamily,
     num_components: int | None,
@@ -99,21 +116,21 @@ def _pointwise(
 ) -> Array:
     def one_draw(inputs: tuple[Array, dict[str, Array]]) -> Array:
         key, draw = inputs
-        table = family.log_rows(draw, orderings, offered)
+        table = rows.log_rows(family, draw)
         if "assignments" not in draw:
             return table[0, row_index]
         if "shares" in draw:
             return log_of_shares(table, draw["shares"])[row_index]
         log_new = None
         if family.has_marginal:
-            log_new = family.log_new_cluster(key, draw, orderings, offered, num_new_clusters)
+            log_new = rows.log_new_cluster(family, key, draw, num_new_clusters)
         given = draw["cluster_sizes"], PartitionPrior(draw["prior_scale"], num_components)
         labels, (slots, num_rows) = draw["assignments"].astype(jnp.int32), table.shape
         if len(labels) <= slots * num_rows:
             return _log_given_others(table, log_new, row_index, labels, *given)
         # fewer sums: one for each row and each cluster that a ranking of the row may be in
-        rows, slot = jnp.repeat(jnp.arange(num_rows), slots), jnp.tile(jnp.arange(slots), num_rows)
-        return _log_given_others(table, log_new, rows, slot, *given)[row_index * slots + labels]
+        row, slot = jnp.repeat(jnp.arange(num_rows), slots), jnp.tile(jnp.arange(slots), num_rows)
+        return _log_given_others(table, log_new, row, slot, *given)[row_index * slots + labels]
 
     num_draws = len(draws[family.parameters[0]])
     return jax.lax.map(one_draw, (jax.random.split(jax.random.key(0), num_draws), draws))

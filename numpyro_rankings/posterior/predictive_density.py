@@ -8,24 +8,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.typing import ArrayLike
 
 from numpyro_rankings.families import RankingFamily
+from numpyro_rankings.families.base import RowsT
+from numpyro_rankings.families.scored import ScoredLists, ScoredOrders, scored
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.posterior.draws import Draws
 from numpyro_rankings.posterior.likelihood import log_of_mixture, log_of_shares, parameters_of
-from numpyro_rankings.rankings import Rankings, check_rankings
+from numpyro_rankings.rankings import PartialOrders, Rankings, check_rows
 
 
 def log_predictive_density(
     samples: Any,
-    new_rankings: Rankings,
+    new_rankings: Rankings | PartialOrders,
     num_components: int | Literal["auto"] | None = "auto",
     *,
     num_new_clusters: int = 100,
     key: Array | None = None,
-    fitted: Rankings | None = None,
+    fitted: Rankings | PartialOrders | None = None,
 ) -> np.ndarray:
     r"""Log predictive density of new rankings under a fitted mixture.
 
@@ -44,11 +45,15 @@ def log_predictive_density(
     drawn from the prior given the root, which is unbiased. Draws of
     :class:`~numpyro_rankings.infer.TemperedMixture` have the weights, their ``shares``.
 
+    New partial orders have the probability of any of the orderings that agree with them, which is
+    exact; at most 16 items may be tied or not compared, as in
+    :class:`~numpyro_rankings.distributions.GeneralizedMallows`.
+
     :param samples: a :class:`~numpyro_rankings.Run` or :class:`numpyro.infer.MCMC` that has run,
         what :func:`~numpyro_rankings.to_inference_data` makes of it, or ``mcmc.get_samples()``,
         grouped by chain or not.
-    :param new_rankings: lists of the same items, no longer than those fitted; a list of n - 1 items
-        counts as complete.
+    :param new_rankings: lists, or partial orders, of the same items, no longer than those fitted; a
+        list of n - 1 items counts as complete.
     :param num_components: needed only with ``mcmc.get_samples()`` of a Mallows kernel, which does
         not hold it: that of the kernel, ``None`` for the Dirichlet process.
     :param num_new_clusters: number of new clusters for each draw of ``DPPlackettLuceGibbs``.
@@ -64,12 +69,12 @@ def log_predictive_density(
     """
     draws = Draws.of(samples, None, num_components)
     for given in (new_rankings, *(() if fitted is None else (fitted,))):
-        check_rankings(given)
+        check_rows(given)
     check_whole("num_new_clusters", num_new_clusters)
     _check_asked(draws, num_components, fitted)
     family = draws.check_family()
-    orderings, offered = _match_items(draws, family, new_rankings, fitted)
-    lengths = np.asarray(new_rankings.lengths)
+    matched = _match_items(draws, family, new_rankings, fitted)
+    lengths = np.asarray(matched.lengths)
     if lengths.max() > (most := family.most_listed(draws.samples)):
         raise ValueError(
             f"row {lengths.argmax() + 1} lists {lengths.max()} items, but the fitted lists had at "
@@ -77,17 +82,20 @@ def log_predictive_density(
         )
     key = jax.random.key(0) if key is None else key
     by_draw = parameters_of(draws)
-    if (np.asarray(orderings) == draws.num_items).any():
+    if (np.asarray(matched.table) == draws.num_items).any():
         names = (*family.parameters, "alpha")
         by_draw = {name: by_draw[name] for name in names}
-        return np.asarray(_mean_with_new_items(key, by_draw, orderings, family))
-    number = draws.num_components
-    values = _mean_log_rows(key, by_draw, orderings, offered, family, number, num_new_clusters)
-    return np.asarray(values)
+        return np.asarray(_mean_with_new_items(key, by_draw, matched.table, family))
+    distinct, row_of_given = matched.merged()
+    rows, number = scored(family, distinct), draws.num_components
+    values = _mean_log_rows(key, by_draw, rows, family, number, num_new_clusters)
+    return np.asarray(values)[row_of_given]
 
 
 def _check_asked(
-    draws: Draws, num_components: int | Literal["auto"] | None, fitted: Rankings | None
+    draws: Draws,
+    num_components: int | Literal["auto"] | None,
+    fitted: Rankings | PartialOrders | None,
 ) -> None:
     """Refuse draws that do not determine the density, and arguments that do not go with them."""
     family = draws.check_family()
@@ -120,9 +128,12 @@ def _check_asked(
 
 
 def _match_items(
-    draws: Draws, family: RankingFamily, new_rankings: Rankings, fitted: Rankings | None
-) -> tuple[ArrayLike, ArrayLike | None]:
-    """Return orderings and choice sets of the fitted items; a new item has the number n."""
+    draws: Draws,
+    family: RankingFamily,
+    new_rankings: Rankings | PartialOrders,
+    fitted: Rankings | PartialOrders | None,
+) -> Rankings | PartialOrders:
+    """Return the new rankings in terms of the fitted items; a new item has the number n."""
     number = draws.num_items
     if fitted is None:
         if new_rankings.num_items != number:
@@ -131,50 +142,55 @@ def _match_items(
                 f"the new rankings are of {new_rankings.num_items} items, the fitted ones of "
                 f"{number}{hint}"
             )
-        return new_rankings.orderings, new_rankings.choice_sets
+        return _prepared(family, new_rankings)
     fitted = family.described(fitted)
     if fitted.num_items != number:
         raise ValueError(
             f"the samples are of {number} items, the fitted rankings of {fitted.num_items}"
         )
-    orderings, offered = _by_name(new_rankings, fitted)
-    new = orderings == number
-    if new.any() and not family.takes_new_items(draws.samples):
+    matched = _by_name(new_rankings, fitted)
+    new, is_partial = np.asarray(matched.table) == number, isinstance(matched, PartialOrders)
+    if new.any() and (is_partial or not family.takes_new_items(draws.samples)):
         row, stage = (int(k[0]) for k in np.nonzero(new))
-        name = new_rankings.items[int(new_rankings.orderings[row, stage])]
+        name = new_rankings.items[int(new_rankings.table[row, stage])]
+        which = "rankings" if is_partial else "lists"
         raise ValueError(
-            f"row {row + 1} lists {name!r}, which no fitted ranking lists: such lists can be "
+            f"row {row + 1} lists {name!r}, which no fitted ranking lists: such {which} can be "
             "scored under the gamma process (sigma = 0) only"
         )
-    return orderings, offered
+    return _prepared(family, matched)
 
 
-def _by_name(new_rankings: Rankings, fitted: Rankings) -> tuple[np.ndarray, np.ndarray | None]:
-    """Orderings and choice sets in terms of the fitted items; a new item has the number K."""
-    number = fitted.num_items
-    numbers = {name: k for k, name in enumerate(fitted.items)}
-    columns = np.array([numbers.get(name, number) for name in new_rankings.items])
-    orderings = np.asarray(new_rankings.orderings)
-    codes = np.where(orderings >= 0, columns[np.maximum(orderings, 0)], -1)
-    if new_rankings.choice_sets is None:
-        return codes, None
-    offered = np.zeros((len(codes), number + 1), bool)
-    offered[:, columns] = np.asarray(new_rankings.choice_sets)
-    return codes, offered[:, :number]
+def _prepared(family: RankingFamily, rows: Rankings | PartialOrders) -> Rankings | PartialOrders:
+    """Return partial orders as the family scores them, and rankings as they are."""
+    return family.prepared(rows) if isinstance(rows, PartialOrders) else rows
+
+
+def _by_name(new: RowsT, fitted: Rankings | PartialOrders) -> RowsT:
+    """Return the new rankings in terms of the fitted items; a new item has the number K."""
+    number, numbers = fitted.num_items, {name: k for k, name in enumerate(fitted.items)}
+    columns = np.array([numbers.get(name, number) for name in new.items])
+    (_, *others, _), (*kind, _, _, size) = new.tree_flatten()
+    table, offered = np.asarray(new.table), None
+    table = np.where(table >= 0, columns[np.maximum(table, 0)], -1).astype(np.int32)
+    if new.choice_sets is not None:
+        offered = np.zeros((len(table), number + 1), bool)
+        offered[:, columns] = np.asarray(new.choice_sets)
+        offered = offered[:, :number]
+    return new._make((table, *others, offered), (*kind, number, fitted.items, size))
 
 
 @partial(jax.jit, static_argnames=("family", "num_components", "num_new_clusters"))
 def _mean_log_rows(
     key: Array,
     draws: dict[str, Array],
-    orderings: Array,
-    offered: Array | None,
+    rows: ScoredLists | ScoredOrders,
     family: RankingFamily,
     num_components: int | None,
     num_new_clusters: int,
 ) -> Array:
     def one_draw(key: Array, draw: dict[str, Array]) -> Array:
-        table = family.log_rows(draw, orderings, offered)
+        table = rows.log_rows(family, draw)
         if "cluster_sizes" not in draw:
             return table[0]
         if "shares" in draw:
@@ -182,10 +198,10 @@ def _mean_log_rows(
         sizes, prior = draw["cluster_sizes"], PartitionPrior(draw["prior_scale"], num_components)
         log_new = None
         if family.has_marginal:
-            log_new = family.log_new_cluster(key, draw, orderings, offered, num_new_clusters)
+            log_new = rows.log_new_cluster(family, key, draw, num_new_clusters)
         return log_of_mixture(table, log_new, sizes[:, None], sizes.sum(), prior)
 
-    return _mean_over_draws(key, draws, len(orderings), one_draw)
+    return _mean_over_draws(key, draws, rows.num_rows, one_draw)
 
 
 @partial(jax.jit, static_argnames="family")

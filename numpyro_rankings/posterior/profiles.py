@@ -15,6 +15,7 @@ from numpyro_rankings.families import Profile, RankingFamily, RankingProfile
 from numpyro_rankings.families.base import Arrays, interval_of
 from numpyro_rankings.ops.orderings import (
     certain_levels,
+    level_items,
     majorities,
     times_above,
     wants_of_members,
@@ -31,6 +32,7 @@ from numpyro_rankings.posterior.point_estimates import reference_partition
 from numpyro_rankings.rankings import Orders, Rankings, check_rankings
 
 HOLDS_ABOVE = 0.5  # share of the draws
+_LEVEL_DRAWS = 1000  # draws that tell which items are level
 _MEMBERS_DRAWS = 50  # draws over which the members of a cluster are counted
 
 
@@ -109,7 +111,7 @@ def cluster_profiles(
         drawn = _with_drawn_parameters(drawn, rankings, family, key)
     drawn.check_family()
     drawn = drawn.with_rankings(rankings)
-    model, rankings, draws = drawn.family, drawn.orders or drawn.fitted, drawn.flat()
+    model, rankings, draws = drawn.family, drawn.said, drawn.flat()
     assert model is not None  # by the check
     if drawn.labels is None:
         return [_population(model, draws, rankings)]
@@ -269,7 +271,9 @@ def _describe(
     if entropies is not None:
         entropy = float(entropies[0].mean())
         agreement = 1 - entropy / entropies[1]
-    certain = certain_levels(model.orderings(parameters), consensus)
+    orderings = model.orderings(parameters)
+    some = orderings[evenly(len(orderings), _LEVEL_DRAWS)]
+    certain, level = certain_levels(orderings, consensus), level_items(some, consensus)
     of_rankings = RankingProfile(
         **vars(common),
         consensus=tuple(names[i] for i in consensus),
@@ -279,6 +283,7 @@ def _describe(
         levels=levels,
         clear_pairs=pairs,
         certain=tuple(tuple(names[i] for i in level) for level in certain),
+        level=tuple(tuple(names[i] for i in items) for items in level),
     )
     return model.profile(of_rankings, parameters)
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from numpyro_rankings.posterior.diagnostics import STACKING_WEIGHTS, as_dataset
 from numpyro_rankings.posterior.draws import Draws
-from numpyro_rankings.posterior.likelihood import pointwise_log_likelihood
+from numpyro_rankings.posterior.likelihood import cost_of_value, pointwise_log_likelihood
 from numpyro_rankings.posterior.partitions import evenly
 
 _MOST_STEPS, _TOLERANCE = 10_000, 1e-9
@@ -61,10 +61,12 @@ def _stack(values: np.ndarray, reff: float) -> StackedChains:
 
 
 def stack_fitted_chains(draws: Draws) -> StackedChains:
-    """Weight the chains of a kernel of rankings, from some of its draws and rankings."""
-    family, size = draws.check_family(), draws.fitted.num_rankings
-    of_one = family.cost_of_new_cluster if draws.is_mixture else 1
-    most = max(_LEAST_DRAWS, _MOST_VALUES // (of_one * draws.num_chains * size))
+    """Weight the chains of a kernel of rankings, from some of its draws and rankings.
+
+    :raises ValueError: of partial orders whose likelihood has too many terms.
+    """
+    size, of_one = draws.said.num_rankings, cost_of_value(draws)
+    most = max(_LEAST_DRAWS, int(_MOST_VALUES // (of_one * draws.num_chains * size)))
     some = draws.take(evenly(draws.num_draws, most))
     values = pointwise_log_likelihood(some, evenly(size, _MOST_RANKINGS))
     return _stack(np.asarray(values, np.float64), 1.0)

@@ -5,6 +5,7 @@ from numpyro_rankings.rankings.container import (
     Rankings,
     build_rankings,
     check_rankings,
+    check_rows,
     check_unranked,
     num_stages,
 )
@@ -21,6 +22,7 @@ __all__ = [
     "RankingsError",
     "build_rankings",
     "check_rankings",
+    "check_rows",
     "check_unranked",
     "num_stages",
 ]

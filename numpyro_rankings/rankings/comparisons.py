@@ -50,6 +50,8 @@ class Comparisons(RowsOfJudges):
     """
 
     __slots__ = ("lengths", "listed", "unlisted", "wins")
+    are_partial = True
+    kind = "comparisons"
     _leaves = ("listed", "wins", "lengths", "counts")
     _static = ("unlisted", "num_items", "items", "num_rankings")
     taken_by: ClassVar[str] = "SliceGibbs, BetaGibbs and PlackettLuceGibbs without model= take them"

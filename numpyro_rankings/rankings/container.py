@@ -90,6 +90,8 @@ class Rankings(Rows):
     """
 
     __slots__ = ("choice_sets", "lengths", "orderings")
+    are_partial = False
+    kind = "rankings"
     _leaves = ("orderings", "lengths", "counts", "choice_sets")
     _static = ("num_items", "items", "num_rankings")
 
@@ -481,6 +483,19 @@ def check_rankings(rankings: Any) -> None:
         )
 
 
-def num_stages(rankings: Rankings) -> int:
+def check_rows(rankings: Any) -> None:
+    """Refuse an argument that is neither :class:`Rankings` nor partial orders."""
+    kind = rankings.kind if isinstance(rankings, Rows) else ""
+    if kind == "comparisons":
+        raise TypeError(
+            "these are comparisons, of which each may be a mistake: this takes rankings and "
+            "partial orders; of comparisons diagnostics, coclustering, point_estimate and "
+            "cluster_profiles can be had"
+        )
+    if not kind:
+        check_rankings(rankings)
+
+
+def num_stages(rankings: Rows) -> int:
     """Return T, the number of stages: the length of the longest list, but at most n - 1."""
-    return min(rankings.orderings.shape[1], rankings.num_items - 1)
+    return min(rankings.table.shape[1], rankings.num_items - 1)

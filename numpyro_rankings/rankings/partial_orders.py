@@ -69,6 +69,8 @@ class PartialOrders(RowsOfJudges):
     """
 
     __slots__ = ("above", "choice_sets", "lengths", "listed", "unlisted")
+    are_partial = True
+    kind = "partial orders"
     _leaves = ("listed", "above", "lengths", "counts", "choice_sets")
     _static = ("unlisted", "num_items", "items", "num_rankings")
     taken_by: ClassVar[str] = (

@@ -161,15 +161,27 @@ def closed(
     above = closure(direct)
     in_cycle = np.einsum("rii->ri", above)
     for row in np.flatnonzero(in_cycle.any(1))[:1]:
-        cycle = find_cycle(direct[row], np.flatnonzero(in_cycle[row]))
-        shown = [names[table[row, k]] for k in cycle]
-        if len(shown) > _MOST_SHOWN:
-            shown[_MOST_SHOWN - 1 : -1] = ["…"]
+        cycle = cycle_in_words(direct[row], above[row], table[row], names)
         raise RankingsError(
-            f"{where(row)}: the preferences contradict one another: {' > '.join(shown)}; "
+            f"{where(row)}: the preferences contradict one another: {cycle}; "
             "Comparisons.from_pairs takes them as mistakes"
         )
     return above
+
+
+def cycle_in_words(
+    direct: np.ndarray, above: np.ndarray, listed: np.ndarray, names: tuple[str, ...]
+) -> str:
+    """Return a short cycle of the preferences of a row, (T, T), such as ``a > b > a``.
+
+    :param above: what follows from the preferences.
+    :param listed: (T,) the items.
+    """
+    cycle = find_cycle(direct, np.flatnonzero(np.diagonal(above)))
+    shown = [names[listed[k]] for k in cycle]
+    if len(shown) > _MOST_SHOWN:
+        shown[_MOST_SHOWN - 1 : -1] = ["…"]
+    return " > ".join(shown)
 
 
 def closure(direct: np.ndarray) -> np.ndarray:

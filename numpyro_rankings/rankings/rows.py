@@ -12,9 +12,10 @@ from jax import Array
 class Rows:
     """Rows that stand for several rankings each; immutable, and a JAX pytree.
 
-    A subclass names its leaves, arrays whose first axis is that of the rows or None, among them
-    ``counts``, and its static fields, of which the last three are ``num_items``, ``items`` and
-    ``num_rankings``.
+    A subclass names its leaves, arrays whose first axis is that of the rows or None: the first is
+    the table of the listed items, padded with -1, the last the choice sets, and among the others
+    are ``lengths`` and ``counts``. It also names its static fields, of which the last three are
+    ``num_items``, ``items`` and ``num_rankings``.
     """
 
     __slots__ = ("counts", "items", "num_items", "num_rankings")
@@ -22,7 +23,11 @@ class Rows:
     _static: ClassVar[tuple[str, ...]]
     _instead: ClassVar[str] = ""  # what to do where rankings are needed
 
+    lengths: Array
+    kind: ClassVar[str]  # in words
+    are_partial: ClassVar[bool]  # whether a row may leave the order of listed items open
     counts: Array
+    choice_sets: Array | None
     num_items: int
     items: tuple[str, ...]
     num_rankings: int
@@ -55,6 +60,15 @@ class Rows:
         leaves, static = self.tree_flatten()
         arrays = tuple(None if x is None else np.asarray(x) for x in leaves)
         return _rebuild, (type(self), arrays, static)
+
+    @property
+    def table(self) -> Array:
+        """The listed items of each row, padded with -1, (rows, T)."""
+        return getattr(self, self._leaves[0])
+
+    def offered(self) -> Array | None:
+        """Return which items were offered, bool (rows, n); None if all were."""
+        return self.choice_sets
 
     @property
     def num_rows(self) -> int:

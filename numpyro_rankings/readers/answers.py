@@ -5,7 +5,7 @@ what looks like a ranking and is none.
 """
 
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 import numpy as np
 
@@ -47,6 +47,7 @@ _NO_RANK = set(
 )
 _NO_RANK_CODES = {0, -1, -9, -99, -999, 88, 98, 99, 888, 999, 9999}
 _IN_BRACKETS = re.compile(r"<[^<>]*>|\[[^\[\]]*\]|\([^()]*\)|\{[^{}]*\}|\*[^*]*\*")
+EMPTY = "empty"  # what an empty cell is called among texts
 RANK_OF = re.compile(r"[(\[]?\d{1,3} ?(?:/|of|out of) ?\d{1,3}\b", re.IGNORECASE)  # 1/3
 _DECIMAL = re.compile(r"\d{1,4}[.,]\d{1,6}")
 
@@ -103,6 +104,42 @@ def without_missing(
     emptied = [x.with_texts(lambda text: "" if text_key(text) in keys else text) for x in columns]
     shown = ", ".join(f"{word!r} in {plural(k, what)}" for word, k in counts.items())
     return emptied, [f"read as not ranked: {shown}"]
+
+
+def read_offered(
+    grid: Grid, columns: Sequence[Column], words: Mapping[bool, Sequence[str]], is_offered: bool
+) -> tuple[list[Column], np.ndarray | None, list[str]]:
+    """Make cells empty whose texts say whether an item was offered that is not ranked.
+
+    :param words: the texts that say that it was, True, and that it was not, False; ``empty`` is an
+        empty cell.
+    :param is_offered: whether an item was offered of which no text says so, and no rank.
+    :return: the columns; (rows, columns) booleans, which items were offered, or None without texts;
+        and notes.
+    """
+    if not any(words.values()):
+        return list(columns), None, []
+    says: dict[str, bool] = {}
+    counts: dict[bool, list[str]] = {True: [], False: []}
+    for meaning, texts in words.items():
+        for word in texts:
+            key = "" if word.casefold() == EMPTY else text_key(word)
+            if says.setdefault(key, meaning) != meaning:
+                raise RankingsError(
+                    f"{grid.name}: {word!r} cannot mean both that an item was offered and that it "
+                    "was not"
+                )
+            cells = [k for x in columns for y, k in x.counts().items() if text_key(y) == key]
+            counts[meaning].append(f"{word!r} in {plural(sum(cells), 'cell')}")
+    notes = [
+        f"read as {'offered and not ranked' if meaning else 'not offered'}: {', '.join(said)}"
+        for meaning, said in counts.items()
+        if said
+    ]
+    says.setdefault("", is_offered)
+    offered = [x.mapped(lambda text: says.get(text_key(text), True), bool) for x in columns]
+    emptied = [x.with_texts(lambda text: "" if text_key(text) in says else text) for x in columns]
+    return emptied, np.stack(offered, axis=1), notes
 
 
 def text_key(text: str) -> str:

@@ -12,8 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from numpyro_rankings.rankings import Rankings, RankingsError
-from numpyro_rankings.readers import unsupported
+from numpyro_rankings.rankings import PartialOrders, Rankings, RankingsError
 from numpyro_rankings.readers.all_questions import read_or_ask
 from numpyro_rankings.readers.blt import BLT, looks_like_blt, read_blt
 from numpyro_rankings.readers.cast_votes import CAST_VOTES, looks_like_cast_votes, read_cast_votes
@@ -33,7 +32,7 @@ from numpyro_rankings.readers.surveys import (
     survey_of,
     with_top,
 )
-from numpyro_rankings.readers.tied_orders import PREFLIB, TIE_OPTIONS, read_preflib_survey
+from numpyro_rankings.readers.tied_orders import PREFLIB, PREFLIB_OPTIONS, read_preflib_survey
 
 
 class FileFormat(NamedTuple):
@@ -42,7 +41,7 @@ class FileFormat(NamedTuple):
     name: str  # its name in messages
     extensions: tuple[str, ...]  # those of its files
     read: Callable[..., Rankings | Survey]  # reads a file, with a row for each line
-    # those of similar files, which the reader reads if they hold rankings
+    # those of similar files, which the reader refuses in its own words
     similar: tuple[str, ...] = ()
     options: tuple[str, ...] = ()  # names of the options that the reader takes
     # whether a file of one of the other extensions has this format
@@ -53,10 +52,10 @@ class FileFormat(NamedTuple):
 FORMATS = (
     FileFormat(
         PREFLIB,
-        (".soc", ".soi"),
+        (".soc", ".soi", ".toc", ".toi", ".cat"),
         read_preflib_survey,
-        similar=unsupported.SUFFIXES,
-        options=TIE_OPTIONS,
+        similar=(".wmd",),
+        options=PREFLIB_OPTIONS,
     ),
     FileFormat(
         BLT,
@@ -83,7 +82,7 @@ SUFFIXES = (*(suffix for one in FORMATS for suffix in one.extensions), *_TABLES)
 def read_survey(source: Any, layout: str | None = None, **options: Any) -> Survey:
     """Read rankings and the judges who gave them.
 
-    Six layouts of tables are read, whose first row names the columns:
+    Seven layouts of tables are read, whose first row names the columns:
 
     - ``"ranks"``: a column for each item, with the ranks 1, 2, …, and nothing where an item is not
       ranked;
@@ -91,12 +90,15 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
     - ``"long"``: a row for each judge and item, in columns named ``judge``, ``item`` and ``rank``
       or ``position``;
     - ``"cell"``: one cell for each judge with all items, best first, such as ``Ann;Bob;Cid;``;
+    - ``"pairs"``: a row for each comparison, with the item that was preferred and the other one, or
+      with two items and the outcome;
     - ``"votes"``: a row for each ballot, or for a count of them, and a column for each rank, with
       names, words such as ``undervote`` and ``overvote``, or several names;
     - ``"marks"``: a sheet with a column of 0 and 1 for each item and rank, such as ``Ann 1``.
 
     Names of the columns such as these, or ``1st``, ``2nd``, … for orders, say which it is; other
-    tables need ``layout``. Ties are refused, unless ``overvote`` says what becomes of them.
+    tables need ``layout``. Where judges tie items, and of pairs, the rankings are
+    :class:`~numpyro_rankings.PartialOrders`, unless ``ties`` or ``overvote`` says otherwise.
 
     Of an export of a survey tool, ``columns`` picks the columns of the question. Its items are
     named by what is left of the headers after their common beginning and end: ``Q5: Rank [Ann]`` is
@@ -112,11 +114,12 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
 
     :param source: a text file ``.csv``, ``.tsv`` or ``.txt`` with commas, semicolons or tabs
         between the columns, a spreadsheet ``.xlsx`` (its first sheet), a ``.parquet`` file, a
-        ``.sav`` file of SPSS, a ``.dta`` file of Stata, a data frame, a PrefLib file ``.soc`` or
-        ``.soi`` (or one of orders without ties, ``.toc`` or ``.toi``), a table of
+        ``.sav`` file of SPSS, a ``.dta`` file of Stata, a data frame, a PrefLib file of orders
+        (``.soc``, ``.soi``, ``.toc``, ``.toi``) or of categories (``.cat``), a table of
         :func:`~numpyro_rankings.readers.write_table`, or a file of an election: ``.blt``, the
         ``.csv`` of a Scottish council, or cast vote records of NIST SP 1500-103 in ``.json``.
-    :param layout: ``"ranks"``, ``"orders"``, ``"long"``, ``"cell"``, ``"votes"`` or ``"marks"``.
+    :param layout: ``"ranks"``, ``"orders"``, ``"long"``, ``"cell"``, ``"pairs"``, ``"votes"`` or
+        ``"marks"``.
     :param judge: the column with the names of the judges; two rows cannot have the same.
     :param about: columns with what else is known about the judges, such as a region or an age.
     :param items: names of all items in index order; by default the columns of the ranks, or the
@@ -132,6 +135,15 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
         ``*`` stands for any text and ``?`` for one character; the columns that no option names are
         left out.
     :param missing: texts and codes that mean that an item is not ranked, such as ``"N/A,99"``.
+    :param offered: of ranks and long tables, texts that mean that an item was offered and is not
+        ranked, so that it is below those that are, such as ``"DNF"``; ``"empty"`` is an empty cell.
+        Or, of every layout, the column that lists the items offered to each judge.
+    :param not_offered: of ranks and long tables, texts that mean that an item was not offered.
+    :param ties: what a tie is: ``"exact"``, no opinion between the tied items, the default;
+        ``"drop"``, the judges are left out; or ``"order"``, the items are put in a random order,
+        the same at every run.
+    :param cycles: of pairs, ``"drop"`` leaves out the judges whose preferences contradict one
+        another; by default they are refused.
     :param highest_first: True if the highest number is the first choice. Ranks 1, 2, …, n can be
         read from either end; 1 is the first choice by default. If the headers or the cells say
         "points", "5 = best" or the like, or the incomplete lists have the ranks …, n−1, n, it is
@@ -140,8 +152,8 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
         none with ``"drop"``; by default they are refused. Rows in which nothing is ranked are no
         answers.
     :param separator: of the layout ``"cell"``, what is between the items; by default what the cells
-        show. Of ``"votes"``, what is between several names at a rank; by default what is between
-        names that other cells have alone.
+        show. Of ``"orders"`` and ``"votes"``, what is between several names at a place; by default
+        what is between names that other cells have alone.
     :param header: ``"none"`` if the first row of a text file or a spreadsheet is a ballot: the
         columns are then called 1, 2, …, and so are the items of a table of ranks, unless ``items``
         names them. A first row that looks like the rows below is asked about.
@@ -201,12 +213,7 @@ def _read(source: Any, layout: str | None = None, **options: Any) -> Survey:
         others = {key: value for key, value in options.items() if key not in taken}
         check_no_options(name, one.name, layout, others)
         read = one.read(source, **taken)
-        survey = merged_survey_of(read, one.name) if isinstance(read, Rankings) else read
-        if extension in one.similar and survey.ballots is None:
-            survey.notes.append(
-                f"no order of the {extension} file has a tie: it is read as strict orders"
-            )
-        return survey
+        return merged_survey_of(read, one.name) if isinstance(read, Rankings) else read
     if extension in _TABLES and not Path(name).exists():
         raise RankingsError(f"{name}: no such file")
     if extension in TEXT_SUFFIXES and is_own_table(source, options.get("encoding")):
@@ -246,8 +253,12 @@ def _format_of(name: str, extension: str) -> FileFormat | None:
     return None
 
 
-def read_rankings(source: Any, layout: str | None = None, **options: Any) -> Rankings:
+def read_rankings(
+    source: Any, layout: str | None = None, **options: Any
+) -> Rankings | PartialOrders:
     """Read rankings from a file, one row for each distinct ranking.
+
+    They are partial orders if some judges tie items, or if it is a table of pairs.
 
     :param source: as in :func:`~numpyro_rankings.read_survey`, which also returns the
         judges.
@@ -261,7 +272,7 @@ def read_rankings(source: Any, layout: str | None = None, **options: Any) -> Ran
 def check_no_options(name: str, what: str, layout: str | None, options: dict[str, Any]) -> None:
     """Refuse options of tables with a file that says what it holds."""
     given = [key for key, value in options.items() if value not in (None, (), [])]
-    defaults = {"unranked": "below", "gaps": "refuse"}
+    defaults = {"unranked": "below", "gaps": "refuse", "cycles": "refuse"}
     given = [key for key in given if options[key] != defaults.get(key)]
     if layout is not None:
         given.insert(0, "layout")

@@ -277,11 +277,11 @@ def name_columns(labels: Sequence[str], patterns: Sequence[str], taken: Iterable
     if len(labels) < 2:
         return list(labels)
     starts, others = {len(x.partition("*")[0]) for x in patterns if "*" in x}, set(taken)
-    same = _common_start(labels)
+    same = common_start(labels)
     cuts = [k for k in range(len(same), 0, -1) if k in starts or _BEFORE_ITEM.search(same[:k])]
     for cut in [*cuts, 0]:
         rest = [label[cut:] for label in labels]
-        end = _common_end(rest)
+        end = common_end(rest)
         for k in range(len(end) + 1):
             if k < len(end) and not _AFTER_ITEM.match(end[k:]):
                 continue
@@ -296,17 +296,19 @@ def name_columns(labels: Sequence[str], patterns: Sequence[str], taken: Iterable
 
 def common_text(labels: Sequence[str]) -> str:
     """Return what all headers begin and end with."""
-    return f"{_common_start(labels)} {_common_end(labels)}"
+    return f"{common_start(labels)} {common_end(labels)}"
 
 
-def _common_start(texts: Sequence[str]) -> str:
+def common_start(texts: Sequence[str]) -> str:
+    """Return what all texts begin with."""
     low, high = min(texts), max(texts)
     differs = (k for k, (x, y) in enumerate(zip(low, high, strict=False)) if x != y)
     return low[: next(differs, len(low))]
 
 
-def _common_end(texts: Sequence[str]) -> str:
-    return _common_start([text[::-1] for text in texts])[::-1]
+def common_end(texts: Sequence[str]) -> str:
+    """Return what all texts end with."""
+    return common_start([text[::-1] for text in texts])[::-1]
 
 
 def _has_pairs(text: str) -> bool:

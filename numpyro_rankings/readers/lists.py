@@ -7,9 +7,9 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
-from numpyro_rankings.readers.ballots import BallotCounts, about_ties
+from numpyro_rankings.readers.ballots import BallotCounts
 from numpyro_rankings.readers.questions import QuestionSpec
-from numpyro_rankings.words import plural
+from numpyro_rankings.words import plural, shorten
 from numpyro_rankings.words.options import option
 
 
@@ -23,8 +23,26 @@ class Lists(NamedTuple):
     num_closed: int  # lists of which gaps were closed
     ballots: BallotCounts | None = None  # how many ballots each rule touched, or None
     notes: tuple[str, ...] = ()  # how the cells were read
+    # (lists, T) the bucket of each item, 0 = best, -1 = padding; None if no list has ties
+    levels: np.ndarray | None = None
+    # (lists, T, T) instead of an order, whether the first of two items is preferred
+    above: np.ndarray | None = None
+    # (lists, n) the items that were offered, those that are ranked included; None if not known
+    offered: np.ndarray | None = None
+
+    def take(self, places: np.ndarray) -> "Lists":
+        """Return some of the lists, which may be there several times."""
+        where = self.where
+        parts = {name: getattr(self, name) for name in ("levels", "above", "offered")}
+        return self._replace(
+            orderings=self.orderings[places],
+            rows=self.rows[places],
+            where=lambda k: where(int(places[k])),
+            **{name: None if x is None else x[places] for name, x in parts.items()},
+        )
 
 
+_LENGTH = 60  # letters of ranks in a message
 _Entries = tuple[np.ndarray, np.ndarray, np.ndarray]  # lists, items and ranks
 
 
@@ -34,42 +52,104 @@ def lists_of_ranks(
     rows: np.ndarray,
     where: Callable[[int], str],
     spec: QuestionSpec,
-    weights: np.ndarray | None = None,
-    takes_rules: bool = False,
 ) -> Lists:
     """Put the items of each list in the order of their ranks, which are 1, 2, … or have gaps.
 
-    **entries** are the list, the item and the rank of each that is ranked, in any order. Each list
-    is that of **weights** judges, (lists,), and **takes_rules** if those of ballots read ties.
+    **entries** are the list, the item and the rank of each that is ranked, in any order. Tied items
+    have the same rank, and the next one may count them all, the first one, or none of the others.
     """
     n = len(items)
     order = np.lexsort((entries[1], entries[2], entries[0]))
     of_list, sorted_items, ranks = (x[order] for x in entries)
     lengths = np.bincount(of_list, minlength=len(rows))
-    place = np.arange(len(of_list)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    is_tied, has_gap = np.zeros(len(rows), bool), np.zeros(len(rows), bool)
-    is_tied[of_list[1:][(of_list[1:] == of_list[:-1]) & (ranks[1:] == ranks[:-1])]] = True
-    has_gap[of_list[ranks != place + 1]] = True
+    starts = np.cumsum(lengths) - lengths
+    place = np.arange(len(of_list)) - np.repeat(starts, lengths)
+    level, has_gap, is_tied = _levels(of_list, ranks, place, len(rows))
     # n - 1 different ranks, of which the last is n
     has_hole = has_gap & ~is_tied & (lengths == n - 1)
     if has_hole.any():
         has_hole &= ranks[np.cumsum(lengths) - 1] == n
-    wrong = is_tied | (has_gap & (not spec.closes_gaps))
-    if wrong.any():
-        k = int(np.argmax(wrong))
-        own = np.flatnonzero(of_list == k)
+    if has_gap.any() and not spec.closes_gaps:
+        k = int(np.argmax(has_gap))
+        own = slice(starts[k], starts[k] + lengths[k])
         left_out = items[n * (n - 1) // 2 - int(sorted_items[own].sum())] if has_hole[k] else ""
-        number = int((has_gap & ~is_tied).sum())
-        remedy = remedy_of_gap(left_out, number, spec.is_not_offered)
-        listed = [(int(ranks[j]), items[sorted_items[j]]) for j in own]
-        _refuse_ranks(where(k), listed, _count_ties(is_tied, weights, takes_rules), remedy)
+        remedy = remedy_of_gap(left_out, int(has_gap.sum()), spec.is_not_offered)
+        listed = [(int(ranks[j]), items[sorted_items[j]]) for j in range(own.start, own.stop)]
+        _refuse_ranks(where(k), listed, remedy)
     notes = notes_of_holes(int(has_hole.sum()), spec)
     if notes and spec.gaps == "fill":
         filled = _filled(n, (of_list, sorted_items, ranks), np.flatnonzero(has_hole))
         return lists_of_ranks(items, filled, rows, where, spec)._replace(notes=notes)
     orderings = np.full((len(rows), max(1, lengths.max(initial=0))), -1)
-    orderings[of_list, place] = sorted_items
-    return Lists(items, orderings, rows, where, int(has_gap.sum()), notes=notes)
+    levels = orderings.copy()
+    orderings[of_list, place], levels[of_list, place] = sorted_items, level
+    return Lists(
+        items,
+        orderings,
+        rows,
+        where,
+        int(has_gap.sum()),
+        notes=notes,
+        levels=levels if is_tied.any() else None,
+    )
+
+
+def _levels(
+    of_list: np.ndarray, ranks: np.ndarray, place: np.ndarray, num_lists: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the bucket of each entry, and which lists have gaps in their ranks, and ties.
+
+    Entries are sorted by list and rank, and **place** is that of each in its list.
+    """
+    is_new, is_last = np.ones(len(ranks), bool), np.ones(len(ranks), bool)
+    is_new[1:] = (of_list[1:] != of_list[:-1]) | (ranks[1:] != ranks[:-1])
+    is_last[:-1] = is_new[1:]
+    bucket = np.cumsum(is_new) - 1  # in the whole table
+    first, last = place[is_new][bucket], place[is_last][bucket]
+    level = bucket - bucket[np.arange(len(ranks)) - place] if len(ranks) else bucket
+    has_gap = np.ones(num_lists, bool)
+    # 1, 2, 2, 4; 1, 2, 2, 3; 1, 3, 3, 4; and 1, 3, 3, 3, 5, the mean of 2, 3 and 4
+    for number in (first, level, last, (first + last) / 2):
+        is_wrong = np.zeros(num_lists, bool)
+        is_wrong[of_list[ranks != number + 1]] = True
+        has_gap &= is_wrong
+    is_tied = np.zeros(num_lists, bool)
+    is_tied[of_list[~is_new]] = True
+    return level, has_gap, is_tied
+
+
+def are_ranks_with_ties(numbers: np.ndarray) -> bool:
+    """Return whether the numbers of each row, (rows, items), are ranks; 0 is none."""
+    ordered = np.sort(numbers, axis=1)
+    of_list, _ = np.nonzero(ordered > 0)
+    ranks, lengths = ordered[ordered > 0], (ordered > 0).sum(1)
+    place = np.arange(len(of_list)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return not _levels(of_list, ranks, place, len(numbers))[1].any()
+
+
+def ranks_of_means(of_list: np.ndarray, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return ranks of which tied items have the lowest of theirs, instead of the mean.
+
+    :param of_list: (entries,) the list of each number, in any order.
+    :return: (entries,) the ranks; and which of them are in lists with a half, of which all numbers
+        are right.
+    """
+    order = np.lexsort((numbers, of_list))
+    of_list, numbers = of_list[order], numbers[order]
+    is_first = np.ones(len(numbers), bool)
+    is_first[1:] = of_list[1:] != of_list[:-1]
+    is_new = is_first.copy()
+    is_new[1:] |= numbers[1:] != numbers[:-1]
+    bucket = np.cumsum(is_new) - 1
+    size = np.bincount(bucket)[bucket]
+    start = np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
+    lowest = np.flatnonzero(is_new)[bucket] - start + 1
+    lists = np.cumsum(is_first) - 1
+    is_wrong = np.bincount(lists, numbers != lowest + (size - 1) / 2) > 0
+    has_half = np.bincount(lists, numbers % 1) > 0
+    ranks, is_mean = np.zeros(len(numbers), np.int64), np.zeros(len(numbers), bool)
+    ranks[order], is_mean[order] = lowest, (has_half & ~is_wrong)[lists]
+    return ranks, is_mean
 
 
 def _filled(n: int, entries: _Entries, lists: np.ndarray) -> _Entries:
@@ -115,26 +195,16 @@ def remedy_of_gap(left_out: str, number: int, is_not_offered: bool) -> str:
     )
 
 
-def _count_ties(is_tied: np.ndarray, weights: np.ndarray | None, takes_rules: bool) -> str:
-    """Return how many judges have ties, and what reads them."""
-    judges = np.ones(len(is_tied), int) if weights is None else weights
-    number = f"{judges[is_tied].sum():,} of {plural(int(judges.sum()), 'judge')} have ties"
-    if takes_rules:
-        return f"{number}: {about_ties()}"
-    return (
-        f"{number}, which are not supported; write a column for each item or each rank, for "
-        f"which {option('layout', 'ranks', False)} and {option('layout', 'votes', False)} take "
-        f"{option('overvote')}"
-    )
-
-
-def _refuse_ranks(
-    where: str, listed: Sequence[tuple[int, str]], ties: str, remedy: str
-) -> NoReturn:
+def _refuse_ranks(where: str, listed: Sequence[tuple[int, str]], remedy: str) -> NoReturn:
     """Say why the ranks of a list, which are sorted, are not 1, 2, …, t."""
-    for (rank, name), (next_rank, other) in itertools.pairwise(listed):
-        if rank == next_rank:
-            raise RankingsError(f"{where}: {name!r} and {other!r} both have rank {rank}; {ties}")
+    ranks = [rank for rank, _ in listed]
+    if len(set(ranks)) < len(ranks):
+        tied = next(two for (one, _), two in itertools.pairwise(listed) if one == two[0])
+        shown = shorten(", ".join(map(str, ranks)), _LENGTH)
+        raise RankingsError(
+            f"{where}: the ranks are {shown}, with {tied[1]!r} tied at {tied[0]}; ranks with ties "
+            f"are numbered as 1, 2, 2, 4, as 1, 2, 2, 3 or as 1, 2.5, 2.5, 4; {remedy}"
+        )
     place, (rank, name) = next((n, x) for n, x in enumerate(listed, 1) if x[0] != n)
     raise RankingsError(
         f"{where}: {name!r} has rank {rank}, but no item has rank {place}; {remedy}"

@@ -2,15 +2,16 @@
 
 import itertools
 import re
-from collections.abc import Container, Mapping, Sequence
-from typing import NoReturn
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.readers.answers import numbers_in, rank_in_words
-from numpyro_rankings.readers.ballots import about_ties
 from numpyro_rankings.readers.grids import Column, Grid, whole_number
+from numpyro_rankings.readers.lists import are_ranks_with_ties
+from numpyro_rankings.readers.questions import QuestionSpec
 from numpyro_rankings.readers.votes import letters
 from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
@@ -30,7 +31,10 @@ _OUTCOMES = _ABOVE | set("preference choice outcome result response label pick v
 _KINDS = "item|team|player|model|option|answer|response|candidate|stimulus"
 _KIND = re.compile(rf"(?:{_KINDS})?(.+?)(?:{_KINDS}|name|id|code)*")  # around a word
 _SIDES = {"", *"012abhdwl", "left", "right", "home", "away", "white", "black", "tie", "draw"}
-_SIDES |= {"both", "win", "loss", "10", "01", "05", "1212", "0505"}  # 1-0, 0-1, 0.5, 1/2-1/2, …
+_SIDES |= set(
+    "both win loss 10 01 05 1212 0505 ½½ ½ x drawn equal same neither bothbad tiebothbad "
+    "nopreference".split()
+)  # also letters of results such as 1-0, 0.5-0.5 and 1/2-1/2
 _OF_PAIRS = (
     ("a", "b"),
     ("1", "2"),
@@ -43,40 +47,32 @@ _OF_PAIRS = (
 _OF_RANKS = re.compile(r"(?:choice|rank|place|pref|preference|position|pos)$")
 
 
-def refuse_pairs(grid: Grid, picked: Sequence[str]) -> None:
-    """Refuse a table of which some columns say that each row compares two items."""
+class ColumnsOfPairs(NamedTuple):
+    """The columns of a table of which each row compares two items."""
+
+    items: tuple[str, str]  # of the two items, of which the first is preferred without an outcome
+    outcome: str | None  # the column that says which is preferred
+
+
+def columns_of_pairs(grid: Grid, picked: Sequence[str]) -> ColumnsOfPairs | None:
+    """Return the columns which say, by their names, that each row compares two items.
+
+    :param picked: the columns that may be of the pairs.
+    """
     name_of = {letters(name): name for name in picked}
     name_of = {m[1]: name_of[x] for x in name_of if (m := _KIND.fullmatch(x))} | name_of
     above = next((x for x in name_of if x in _ABOVE), None)
     below = next((x for x in name_of if x in _BELOW), None)
-    two: list[str] = []
     if above and below:
-        two = [name_of[above], name_of[below]]
-        how = "to read rankings of two items each,"
-    elif outcome := next((x for x in name_of if x in _OUTCOMES), None):
-        two = _names_of_pair(name_of)
-        said = {letters(x) for name in two for x in (name, *grid.column(name).values)} | _SIDES
-        if outcome not in _ABOVE and not said.issuperset(
-            map(letters, grid.column(name_of[outcome]).values)
-        ):
-            return
-        how = f"write the two columns 'winner' and 'loser' in place of {name_of[outcome]!r}, and"
-    if two:
-        shown = " and ".join(map(repr, two))
-        is_there = bool(above and below)
-        columns, layout, unranked = (
-            option(name, value, is_there)
-            for name, value in (
-                ("columns", two if is_there else ("winner", "loser")),
-                ("layout", "orders"),
-                ("unranked", "not-offered"),
-            )
-        )
-        raise RankingsError(
-            f"{grid.header_place}: the columns {shown} seem to be of paired comparisons: a row "
-            "says which of two items is above the other, and nothing of those that were not "
-            f"compared; {how} add {columns}, {layout} and {unranked}"
-        )
+        return ColumnsOfPairs((name_of[above], name_of[below]), None)
+    outcome = next((x for x in name_of if x in _OUTCOMES), None)
+    if outcome is None or len(two := _names_of_pair(name_of)) < 2:
+        return None
+    said = {letters(x) for name in two for x in (name, *grid.column(name).values)} | _SIDES
+    texts = map(letters, grid.column(name_of[outcome]).values)
+    if outcome not in _ABOVE and not all(x in said or _SCORES.fullmatch(x) for x in texts):
+        return None
+    return ColumnsOfPairs((two[0], two[1]), name_of[outcome])
 
 
 def _names_of_pair(name_of: Mapping[str, str]) -> list[str]:
@@ -91,8 +87,11 @@ def _names_of_pair(name_of: Mapping[str, str]) -> list[str]:
     return []
 
 
-def refuse_other_questions(grid: Grid, columns: Sequence[Column]) -> None:
-    """Refuse columns of ticks, of ratings, and of sums below the ranks."""
+def refuse_other_questions(grid: Grid, columns: Sequence[Column], spec: QuestionSpec) -> None:
+    """Refuse columns of ticks, of sums below the ranks, and of ratings.
+
+    Ratings are numbers of which many are the same, and which are no ranks with ties.
+    """
     texts = [{x for x in column.values if x} for column in columns]
     names = [column.name for column in columns]
     ticked = all(map(_is_of_ticks, texts, names)) and any(texts)
@@ -104,7 +103,10 @@ def refuse_other_questions(grid: Grid, columns: Sequence[Column]) -> None:
     _refuse_ranks_from_0(grid, columns, numbers)
     ordered = np.sort(numbers, axis=1)
     is_tied = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] > 0)).any(1)
-    if is_tied.sum() > 1 and 2 * is_tied.sum() >= (listed > 1).sum():
+    are_many = is_tied.sum() > 1 and 2 * is_tied.sum() >= (listed > 1).sum()
+    turned = np.where(numbers > 0, numbers.max(initial=0) + 1 - numbers, numbers)
+    ranks = turned if spec.highest_first else numbers
+    if are_many and spec.ties is None and not are_ranks_with_ties(ranks):
         row = int(np.argmax(is_tied))
         of_row = numbers[row].tolist()
         k, i = next(
@@ -115,7 +117,8 @@ def refuse_other_questions(grid: Grid, columns: Sequence[Column]) -> None:
         raise RankingsError(
             f"{grid.where(row)}: {names[k]!r} and {names[i]!r} both have {of_row[k]}, and in "
             f"{int(is_tied.sum()):,} of {plural(int((listed > 1).sum()), 'row')} a number comes "
-            f"twice, as in ratings; if these are ranks with ties, {about_ties(False)}"
+            f"twice, as in ratings; if these are ranks with ties, {option('ties', 'exact', False)} "
+            f"reads them, and {option('overvote', 'stop', False)} ends a list before its first tie"
         )
     _refuse_sums(grid, columns, numbers)
 
@@ -132,21 +135,6 @@ def _refuse_ranks_from_0(grid: Grid, columns: Sequence[Column], numbers: np.ndar
             "nothing, got '0', as once in every row: add 1 to the ranks if they start at 0; add "
             f"{option('missing', '0', False)} if 0 means that the item is not ranked"
         )
-
-
-def refuse_several_names(grid: Grid, columns: Sequence[Column], known: Container[str]) -> None:
-    """Refuse a cell such as ``Ann|Bob`` if others have each of its names; **known** are items."""
-    texts = {text for column in columns for text in column.values if text}
-    for column in columns:
-        for text in column.values:
-            parts = [x.strip() for x in re.split(r"//|[|;=/\n,]", text)]
-            if len(parts) > 1 and text not in known and texts.issuperset(parts):
-                raise RankingsError(
-                    f"{grid.at_text(column, text)}: {text[:60]!r} seems to be several names at one "
-                    f"place; ties are not supported, and with a column for each rank "
-                    f"{option('layout', 'votes')} and {option('overvote')} read them; if it is one "
-                    f"name, name all items with {option('items')}"
-                )
 
 
 def refuse_ticks(grid: Grid, columns: Sequence[Column]) -> None:

@@ -10,7 +10,6 @@ What other files of PrefLib hold is read in ``unsupported.py``, by the functions
 import os
 import re
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -275,12 +274,6 @@ def _refuse_ties(name: str, items: tuple[str, ...], orders: list[Order]) -> None
         f"{name}:{line}: {names_counted(names, 2)} are tied; {judges:,} of "
         f"{plural(total, 'judge')} have ties: {about_ties(constructor='from_preflib')}"
     )
-
-
-def ends_in_tie(groups: Sequence[Sequence[int]], num_items: int) -> bool:
-    """Return whether an order of all items ties the last ones, and no others."""
-    *sizes, last = map(len, groups)
-    return bool(sizes) and max(sizes) == 1 < last and sum(sizes) + last == num_items
 
 
 def _check_type(name: str, header: dict[str, tuple[int, str]]) -> str:

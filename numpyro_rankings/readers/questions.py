@@ -21,6 +21,7 @@ from numpyro_rankings.words.options import option
 
 Aliases = Mapping[str, str] | str | os.PathLike | None
 DUPLICATES = ("first", "last", "drop")  # answers of a judge with several: one, or none
+TIES = ("exact", "drop", "order")  # what becomes of ties
 _MOST_RANKINGS = 100_000_000
 # what columns are called that name the judges, or count them
 _OF_JUDGES = re.compile(
@@ -48,6 +49,13 @@ class QuestionSpec(NamedTuple):
     is_not_offered: bool = False  # whether the items that a judge does not rank were not offered
     separator: str | None = None  # the text between the items in a cell
     missing: tuple[str, ...] = ()  # texts that mean that nothing is ranked
+    # texts that mean that an item was offered and is not ranked, and that it was not offered
+    offered: tuple[str, ...] = ()
+    not_offered: tuple[str, ...] = ()
+    offers: str | None = None  # the column that lists the items that were offered
+    ties: str | None = None  # what becomes of ties, exact by default
+    tie_mark: str | None = None  # the text between tied items in a cell
+    cycles: str = "refuse"  # what becomes of judges whose pairs make a cycle
     highest_first: bool | None = None  # whether the highest number is the first choice
     duplicates: str | None = None  # which answers of a judge with several are read
     rules: Rules | None = None  # those of ballots
@@ -58,7 +66,7 @@ class QuestionSpec(NamedTuple):
     @property
     def named(self) -> list[str]:
         """The columns that options name."""
-        named = (self.judge, self.item, self.rank, self.counts, *self.about)
+        named = (self.judge, self.item, self.rank, self.counts, self.offers, *self.about)
         return [name for name in named if name is not None]
 
     @property
@@ -83,8 +91,11 @@ class QuestionSpec(NamedTuple):
 
     @property
     def may_rank_others(self) -> bool:
-        """Whether the columns may be some of the items, so that ranks exceed their number."""
-        return bool(self.patterns) and self.may_have_gaps
+        """Whether ranks may exceed the number of columns: if these are some of the items only.
+
+        Ratings may, too, which are read as ranks if it is said what becomes of ties.
+        """
+        return (bool(self.patterns) or self.ties is not None) and self.may_have_gaps
 
 
 class TableOptions(NamedTuple):
@@ -104,6 +115,10 @@ class TableOptions(NamedTuple):
     transpose: bool | None = None
     separator: str | None = None
     missing: str | Sequence[Any] = ()
+    offered: str | Sequence[Any] = ()
+    not_offered: str | Sequence[Any] = ()
+    ties: str | None = None
+    cycles: str = "refuse"
     highest_first: bool | None = None
     duplicates: str | None = None
     overvote: str | None = None
@@ -122,11 +137,19 @@ class TableOptions(NamedTuple):
             ("unranked", ("below", "not-offered")),
             ("gaps", ("refuse", "close", "fill")),
             ("duplicates", (None, *DUPLICATES)),
+            ("ties", (None, *TIES)),
+            ("cycles", ("refuse", "drop")),
         ):
             value = getattr(self, name)
             if value not in known:
                 expected = " or ".join(repr(x) for x in known if x is not None)
                 raise RankingsError(f"{name} is {expected}, not {value!r}")
+        missing = set(_words(self.missing))
+        if both := [x for x in _words(self.offered) + _words(self.not_offered) if x in missing]:
+            raise RankingsError(
+                f"{both[0]!r} is in missing, which says nothing of what was offered, and in "
+                "offered or not_offered; leave it out of one"
+            )
         most = self.max_rows
         if most is not None and (not isinstance(most, int | np.integer) or most < 1):
             raise RankingsError(f"max_rows is a whole number from 1, not {most!r}")
@@ -148,7 +171,6 @@ class TableOptions(NamedTuple):
 
     def spec(self) -> QuestionSpec:
         """Return how the question is to be read, with columns as the caller calls them."""
-        said = self.missing.split(",") if isinstance(self.missing, str) else self.missing
         return QuestionSpec(
             rules=given_rules(**self.rules),
             items=None if self.items is None else item_names(self.items),
@@ -163,7 +185,11 @@ class TableOptions(NamedTuple):
             gaps=self.gaps,
             is_not_offered=self.unranked == "not-offered",
             separator=self.separator,
-            missing=tuple(str(word).strip() for word in said),
+            missing=_words(self.missing),
+            offered=_words(self.offered),
+            not_offered=_words(self.not_offered),
+            ties=self.ties,
+            cycles=self.cycles,
             highest_first=self.highest_first,
             duplicates=self.duplicates,
             has_header=self.header is None,
@@ -171,8 +197,19 @@ class TableOptions(NamedTuple):
         )
 
 
+def _words(said: str | Sequence[Any]) -> tuple[str, ...]:
+    """Return texts that are given as a sequence, or with commas between them."""
+    words = said.split(",") if isinstance(said, str) else said
+    return tuple(str(word).strip() for word in words)
+
+
 def with_names_of_columns(spec: QuestionSpec, table: Table) -> QuestionSpec:
-    """Call columns by the names that the table has for them."""
+    """Call columns by the names that the table has for them.
+
+    A column may be what **offered** says, instead of texts.
+    """
+    if len(spec.offered) == 1 and (column := table.name_of(spec.offered[0])) in table.grid.columns:
+        spec = spec._replace(offered=(), offers=column)
 
     def name(given: str | None) -> str | None:
         return None if given is None else table.name_of(given)
@@ -209,6 +246,8 @@ class Question(NamedTuple):
     notes: list[str]  # how they were read, a sentence each
     labels: list[str]  # the header of each column in words
     is_export: bool = False  # whether the columns were picked, or several rows name them
+    # (rows, columns) which cells say that the item was offered; None if no text says so
+    offered: np.ndarray | None = None
 
     def with_columns(self, columns: Sequence[Column], notes: Sequence[str] = ()) -> "Question":
         """Return the question with other columns, and further notes."""
@@ -248,6 +287,26 @@ def read_counts(grid: Grid, name: str | None, rows: np.ndarray) -> np.ndarray:
             "can be read"
         )
     return numbers
+
+
+def read_offers(
+    grid: Grid, name: str, rows: np.ndarray, items: tuple[str, ...]
+) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
+    """Return what a column says that was offered in some of the rows.
+
+    :return: the items, with those that nobody ranks; (rows, items) booleans; and the rows in which
+        the column says nothing, (rows,) booleans.
+    """
+    column = grid.column(name)
+    index = {item: k for k, item in enumerate(items)}
+    lists = []
+    for text in column.values:
+        parts = [text] if text in index else re.split(r"[;|,\n]", text)
+        lists.append([index.setdefault(x.strip(), len(index)) for x in parts if x.strip()])
+    table = np.zeros((len(lists), len(index)), bool)
+    for row, listed in zip(table, lists, strict=True):
+        row[listed] = True
+    return tuple(index), table[column.codes[rows]], column.is_blank()[rows]
 
 
 def read_judges(grid: Grid, name: str, rows: np.ndarray, are_tasks: bool = False) -> np.ndarray:

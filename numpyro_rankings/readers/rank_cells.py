@@ -1,5 +1,6 @@
 """Cells of ranks: numbers and words, from either end, which become the numbers 1, 2, …"""
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from typing import NoReturn
@@ -15,17 +16,20 @@ from numpyro_rankings.readers.answers import (
     numbers_in,
     rank_in_words,
     ranks_in,
+    read_offered,
     refuse_missing_ranks,
     without_missing,
 )
-from numpyro_rankings.readers.grids import Column, Grid, whole_number
+from numpyro_rankings.readers.grids import Column, Grid, column_of_texts, whole_number
 from numpyro_rankings.readers.headers import common_text
+from numpyro_rankings.readers.lists import ranks_of_means
 from numpyro_rankings.readers.other_questions import refuse_other_questions
 from numpyro_rankings.readers.questions import Question, QuestionSpec, options_beside
 from numpyro_rankings.words import plural, shorten
 from numpyro_rankings.words.options import option
 
 _LENGTH = 60  # letters of a text in a message
+_HALF = re.compile(r"\d{1,6}[.,]50*")  # the mean of an even number of ranks
 _MORE = r"(?:[2-9]|\d\d+)"
 _IS = r"\s*(?:=|:|\(|[-–—]|is|being|as|means)\s*(?:the |your )*"
 
@@ -72,6 +76,9 @@ def refuse_rank(
         is_code = number is None or num_items is None or not 1 <= number <= 2 * num_items
         code = option("missing", [*spec.missing, text], is_code)
         hint = f"{in_cells([column], text)}; if it means that the item is not ranked, add {code}"
+        if number is None:
+            was, was_not = (option(x, text, False) for x in ("offered", "not_offered"))
+            hint += f", or {was} or {was_not} if it says whether the item was offered"
     if number is None or number < 1 or num_items is None:
         if num_items is not None and number is None:
             hint += about_judges
@@ -186,24 +193,56 @@ def _first_from_the_end(numbers: np.ndarray) -> int | None:
 
 
 def read_ranks(
-    question: Question, num_ranks: int | None, num_items: int | None, is_one_question: bool
+    question: Question,
+    lists: np.ndarray,
+    num_ranks: int | None,
+    num_items: int | None,
+    is_one_question: bool,
 ) -> Question:
     """Read cells of ranks as numbers, in which 1 is the first choice.
 
-    ``num_ranks`` items may have ranks, and ``num_items`` is the number of columns; None if these
-    are not known.
+    **lists** has the list of each row. ``num_ranks`` items may have ranks, and ``num_items`` is the
+    number of columns; None if these are not known.
     """
     grid, spec = question.grid, question.spec
     columns, missing = without_missing(grid, question.columns, spec.missing, num_ranks)
-    said, notes = _ranks_in_words(columns), list(missing)
+    words = {True: spec.offered, False: spec.not_offered}
+    columns, offered, about_offers = read_offered(grid, columns, words, not spec.is_not_offered)
+    columns, about_halves = _without_halves(columns, lists)
+    said, notes = _ranks_in_words(columns), [*missing, *about_offers, *about_halves]
     columns = [x.with_texts(lambda y: str(said[y][0]) if y in said else y) for x in columns]
     if said:
         by_rank = sorted(said.items(), key=lambda x: x[1][0])
         shown = [f"{shorten(text, _LENGTH)!r} is {rank}" for text, (rank, _) in by_rank]
         notes.append(f"ranks in words: {names_shown(shown, 3)}")
     if is_one_question:
-        refuse_other_questions(grid, columns)
+        refuse_other_questions(grid, columns, spec)
     refuse_missing_ranks(grid, columns, num_ranks, spec.missing)
     pointer = _pointer(common_text(question.labels), said.values())
     columns, order = _best_first(question, columns, pointer, num_items)
-    return question.with_columns(columns, [*notes, *order])
+    return question.with_columns(columns, [*notes, *order])._replace(offered=offered)
+
+
+def _without_halves(columns: Sequence[Column], lists: np.ndarray) -> tuple[list[Column], list[str]]:
+    """Return ranks in which tied items have the lowest of theirs, if some have the mean, as 2.5.
+
+    Lists with numbers that are the mean of no ranks stay, and are refused later.
+    """
+    if not any(_HALF.fullmatch(text) for column in columns for text in column.values):
+        return list(columns), []
+    numbers = np.stack([x.mapped(_number, float) for x in columns], axis=1)
+    texts = np.stack([x.mapped(str, object) for x in columns], axis=1)
+    is_number = numbers > 0
+    of_list = np.broadcast_to(lists[:, None], numbers.shape)[is_number]
+    ranks, is_mean = ranks_of_means(of_list, numbers[is_number])
+    texts[is_number] = np.where(is_mean, ranks.astype(str).astype(object), texts[is_number])
+    new = [column_of_texts(x.name, texts[:, k].tolist()) for k, x in enumerate(columns)]
+    return new, ["tied items have the mean of their ranks, such as 2.5"]
+
+
+def _number(text: str) -> float:
+    """Return the number of a rank, which may be a half; NaN if there is none."""
+    number = whole_number(text)
+    if number is None and _HALF.fullmatch(text):
+        number = float(text.replace(",", "."))
+    return math.nan if number is None else number

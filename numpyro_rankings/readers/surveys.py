@@ -11,24 +11,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numpyro_rankings.rankings import Rankings, RankingsError, build_rankings
-from numpyro_rankings.rankings.names import names_shown
+from numpyro_rankings.rankings import PartialOrders, Rankings, RankingsError, build_rankings
+from numpyro_rankings.rankings.names import names_counted, names_shown
 from numpyro_rankings.rankings.orderings import listed_items
+from numpyro_rankings.rankings.partial_orders import build_partial_orders
+from numpyro_rankings.rankings.preferences import above_of_levels
 from numpyro_rankings.readers.ballots import BallotCounts
 from numpyro_rankings.readers.first_rows import refuse_ballot_as_header
 from numpyro_rankings.readers.grids import Grid, read_grid, refuse_ranks_in_brackets
 from numpyro_rankings.readers.headers import choose, fold_header
-from numpyro_rankings.readers.layouts import LAYOUTS, layout_of_table
+from numpyro_rankings.readers.layouts import LAYOUTS, layout_of_table, refuse_pairs
 from numpyro_rankings.readers.lists import Lists
-from numpyro_rankings.readers.other_questions import refuse_pairs
+from numpyro_rankings.readers.other_questions import columns_of_pairs
 from numpyro_rankings.readers.questions import (
     QuestionSpec,
     TableOptions,
     read_aliases,
     read_counts,
     read_judges,
+    read_offers,
     with_names_of_columns,
 )
+from numpyro_rankings.readers.ties import settle_ties
 from numpyro_rankings.readers.turned import refuse_judges_in_columns, turn
 from numpyro_rankings.readers.votes import words_of_ballots
 from numpyro_rankings.words import plural
@@ -38,7 +42,8 @@ from numpyro_rankings.words.options import option
 class Survey(NamedTuple):
     """Rankings, and the judges who gave them.
 
-    - **rankings** - one row for each distinct ranking; N rankings in all.
+    - **rankings** - one row for each distinct ranking; N rankings in all. Partial orders if some
+      judges tie items, or compare pairs.
     - **label_index** - (N,) int, the place of each ranking of the file, in its order, among the N
       labels of a kernel that was run on ``rankings``: ``labels[survey.label_index]`` are in the
       file's order.
@@ -53,7 +58,7 @@ class Survey(NamedTuple):
       says nothing about them.
     """
 
-    rankings: Rankings
+    rankings: Rankings | PartialOrders
     label_index: np.ndarray
     judges: list[str] | None
     about: dict[str, list[str]]
@@ -70,7 +75,7 @@ class Survey(NamedTuple):
         return self.label_index
 
 
-def survey_of(rankings: Rankings, layout: str) -> Survey:
+def survey_of(rankings: Rankings | PartialOrders, layout: str) -> Survey:
     """Return the survey of rankings whose judges are not known."""
     return Survey(rankings, np.arange(rankings.num_rankings), None, {}, layout, [])
 
@@ -80,6 +85,12 @@ def with_top(survey: Survey, top: int) -> Survey:
     if not isinstance(top, int | np.integer) or isinstance(top, bool) or top < 1:
         raise RankingsError(f"top is a whole number from 1, not {top!r}")
     whole = survey.rankings
+    if isinstance(whole, PartialOrders):
+        drop, order = (option("ties", x, False) for x in ("drop", "order"))
+        raise RankingsError(
+            f"{option('top', top)} goes with lists in which no items are tied: add {drop}, or "
+            f"{order}; it does not go with pairs"
+        )
     lengths, counts = np.asarray(whole.lengths), np.asarray(whole.counts)
     number = int(counts[lengths > top].sum())
     note = f"{option('top', top)}: {plural(number, 'list')} of {counts.sum():,} had more items"
@@ -91,12 +102,14 @@ def with_top(survey: Survey, top: int) -> Survey:
     return survey._replace(rankings=merged, label_index=label_index, notes=[*survey.notes, note])
 
 
-def merged_survey_of(rankings: Rankings, layout: str) -> Survey:
+def merged_survey_of(rankings: Rankings | PartialOrders, layout: str) -> Survey:
     """Return the survey of rankings as they follow each other in a file, with equal rows merged."""
     return Survey(*_merged(rankings), None, {}, layout, [])
 
 
-def _merged(by_row: Rankings) -> tuple[Rankings, np.ndarray]:
+def _merged(
+    by_row: Rankings | PartialOrders,
+) -> tuple[Rankings | PartialOrders, np.ndarray]:
     """Merge equal rows; return the place of each ranking among labels in the order of the new ones.
 
     The places are in the order of the rows before.
@@ -120,9 +133,8 @@ def read_layout(source: Any, layout: str | None = None, **options: Any) -> Surve
     source, notes = _with_index(source, spec.named)
     settings = given.encoding, layout, spec.has_header, given.max_rows
     grid = read_grid(source, spec.items or (), *settings)
-    if not (layout == "orders" and spec.is_not_offered):  # which reads pairs as what they are
-        refuse_pairs(grid, [x for x in grid.columns if spec.may_pick(x)])
-    if spec.has_header and given.header_rows is None:
+    are_pairs = columns_of_pairs(grid, [x for x in grid.columns if spec.may_pick(x)])
+    if spec.has_header and given.header_rows is None and not are_pairs:
         refuse_ballot_as_header(grid, spec, source)
     table = fold_header(grid, given.header_rows if spec.has_header else 1)
     spec = with_names_of_columns(spec, table)
@@ -131,7 +143,8 @@ def read_layout(source: Any, layout: str | None = None, **options: Any) -> Surve
         table, picked, spec, note = turn(table, picked, spec)
         about_columns = [*about_columns, note]
     else:
-        refuse_judges_in_columns(table.grid, picked, spec, layout)
+        if not refuse_pairs(table, picked, spec, layout):
+            refuse_judges_in_columns(table.grid, picked, spec, layout)
     if layout is None:
         chosen, about_layout = layout_of_table(table, picked, spec)
     else:
@@ -185,30 +198,76 @@ def survey_of_lists(
     kept = np.flatnonzero((lists.orderings >= 0).any(1))
     if not len(kept):
         raise RankingsError(f"{grid.name}: no row ranks any item")
-    rows = lists.rows[kept]
-    lengths = (lists.orderings[kept] >= 0).sum(1)
-    orderings = lists.orderings[kept, : lengths.max()]
-    counts = read_counts(grid, spec.counts, rows)
-    # a list of all items but one says the same as the full one, if all were offered
-    is_full = lengths >= len(lists.items) - (not spec.is_not_offered)
-    notes = [*notes, *_notes_of_lists(lists, kept), *_notes_of_others(lists, spec, is_full.all())]
-    choice_sets = None
-    if spec.is_not_offered and not is_full.all():
-        choice_sets = listed_items(orderings, len(lists.items))
-    by_row = build_rankings(
-        orderings, lists.items, counts, choice_sets, where=lambda k: lists.where(int(kept[k]))
-    )
+    notes = [*notes, *_notes_of_lists(lists, kept)]
+    lists = lists.take(kept)
+    counts = read_counts(grid, spec.counts, lists.rows)
     judges = None
     if spec.judge is not None:
-        names = read_judges(grid, spec.judge, rows, spec.is_not_offered)
-        judges = np.repeat(names, counts).tolist()
-    about = {}
-    for name in spec.about:
-        texts = grid.column(name).mapped(str, object)
-        about[name] = np.repeat(texts[rows], counts).tolist()
+        judges = read_judges(grid, spec.judge, lists.rows, spec.is_not_offered)
+    lists, about_offers = _with_offers(grid, spec, lists)
+    lists, places, counts, about_ties = settle_ties(lists, counts, spec.ties)
+    by_row, about_others = _by_row(spec, lists, counts)
+    about = {
+        name: np.repeat(grid.column(name).mapped(str, object)[lists.rows], counts).tolist()
+        for name in spec.about
+    }
     merged, label_index = _merged(by_row)
-    numbers = np.repeat(grid.numbers[rows], counts)
-    return Survey(merged, label_index, judges, about, layout, notes, numbers, lists.ballots)
+    return Survey(
+        merged,
+        label_index,
+        None if judges is None else np.repeat(judges[places], counts).tolist(),
+        about,
+        layout,
+        [*notes, *about_ties, *about_offers, *about_others],
+        np.repeat(grid.numbers[lists.rows], counts),
+        lists.ballots,
+    )
+
+
+def _by_row(
+    spec: QuestionSpec, lists: Lists, counts: np.ndarray
+) -> tuple[Rankings | PartialOrders, list[str]]:
+    """Return a row for each of the lists, and how items were read that a judge does not rank."""
+    items, lengths = lists.items, (lists.orderings >= 0).sum(1)
+    orderings = lists.orderings[:, : lengths.max()]
+    # a list of all items but one says the same as the full one, if all were offered
+    is_full = lengths >= len(items) - (not spec.is_not_offered)
+    notes = _notes_of_others(lists, spec, is_full.all())
+    choice_sets = None
+    if lists.offered is not None:
+        offered = lists.offered | listed_items(orderings, len(items))
+        choice_sets = None if offered.all() else offered
+    if lists.levels is not None:
+        orderings, above = above_of_levels(orderings, lists.levels)
+    elif lists.above is not None:
+        above = lists.above[:, : lengths.max(), : lengths.max()]
+    else:
+        if lists.offered is None and spec.is_not_offered and not is_full.all():
+            choice_sets = listed_items(orderings, len(items))
+        return build_rankings(orderings, items, counts, choice_sets, lists.where), notes
+    is_below = lists.offered is not None or not (spec.is_not_offered or lists.above is not None)
+    given = counts, choice_sets, "below" if is_below else "not-offered"
+    return build_partial_orders(orderings, above, items, given, lists.where), notes
+
+
+def _with_offers(grid: Grid, spec: QuestionSpec, lists: Lists) -> tuple[Lists, list[str]]:
+    """Return the lists with what a column says that was offered, and notes."""
+    if spec.offers is None:
+        return lists, []
+    items, offered, is_blank = read_offers(grid, spec.offers, lists.rows, lists.items)
+    is_listed = listed_items(lists.orderings, len(items))
+    for k, item in np.argwhere(is_listed & ~offered & ~is_blank[:, None])[:1].tolist():
+        raise RankingsError(
+            f"{lists.where(k)}: {items[item]!r} is ranked, but is not among the items that the "
+            f"column {spec.offers!r} says were offered"
+        )
+    offered[is_blank] = is_listed[is_blank] | (not spec.is_not_offered)
+    if len(items) == len(lists.items):
+        notes = []
+    else:
+        rest = items[len(lists.items) :]
+        notes = [f"offered, but ranked by nobody: {names_counted(rest)}"]
+    return lists._replace(items=items, offered=offered), notes
 
 
 def _notes_of_lists(lists: Lists, kept: np.ndarray) -> list[str]:
@@ -226,7 +285,8 @@ def _notes_of_lists(lists: Lists, kept: np.ndarray) -> list[str]:
 
 def _notes_of_others(lists: Lists, spec: QuestionSpec, are_full: bool) -> list[str]:
     """Return how items were read that a judge does not rank."""
-    if are_full or (lists.ballots is not None and not spec.is_not_offered):
+    is_ballot = lists.ballots is not None and not spec.is_not_offered
+    if are_full or is_ballot or lists.offered is not None or lists.above is not None:
         return []
     if spec.is_not_offered:
         meaning, other, why = "not offered", "below", "they rank below the others"

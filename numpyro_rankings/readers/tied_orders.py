@@ -6,11 +6,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.rankings.names import names_shown
 from numpyro_rankings.readers.ballots import OVERVOTE
 from numpyro_rankings.readers.elections import Election, padded, survey_of_election
-from numpyro_rankings.readers.grids import place_of
+from numpyro_rankings.readers.grids import Grid, column_of_texts, place_of
+from numpyro_rankings.readers.lists import Lists
 from numpyro_rankings.readers.preflib import (
     TYPES,
+    Order,
+    Parsed,
     item_names,
     parse_preflib,
     read_orders,
@@ -18,28 +22,89 @@ from numpyro_rankings.readers.preflib import (
     read_preflib_lines,
     split_groups,
 )
-from numpyro_rankings.readers.surveys import Survey, merged_survey_of
-from numpyro_rankings.readers.unsupported import MatchingGraph, TiedOrders, read_unsupported
+from numpyro_rankings.readers.questions import TableOptions
+from numpyro_rankings.readers.surveys import Survey, merged_survey_of, survey_of_lists
+from numpyro_rankings.readers.unsupported import (
+    Categories,
+    MatchingGraph,
+    TiedOrders,
+    read_unsupported,
+)
 from numpyro_rankings.readers.votes import votes_of_marks
 
 PREFLIB = "a PrefLib file"
-TIE_OPTIONS = ("overvote", "write_ins", "max_ranks")
+PREFLIB_OPTIONS = ("overvote", "write_ins", "max_ranks", "ties", "unranked")
 
 
-def read_preflib_survey(path: str | os.PathLike, **rules: object) -> Survey:
-    """Read a PrefLib file of orders, in which a tie is a rank with several names.
+def read_preflib_survey(
+    path: str | os.PathLike, ties: str | None = None, unranked: str = "below", **rules: object
+) -> Survey:
+    """Read a PrefLib file of orders, or of categories, the first the best.
 
     :param path: the file.
-    :param rules: those of ``TIE_OPTIONS``, as in :func:`~numpyro_rankings.read_survey`; without
-        any, ties are refused.
+    :param ties: what becomes of ties, as in :func:`~numpyro_rankings.read_survey`.
+    :param unranked: what it means that an item is not listed, or is in no category.
+    :param rules: those of ballots, by which a tie is a rank with several names; they take the place
+        of **ties**.
     :raises RankingsError: naming the line.
     """
-    if all(value is None for value in rules.values()):
-        return merged_survey_of(read_preflib_lines(path), PREFLIB)
+    given = TableOptions(ties=ties, unranked=unranked, **rules)  # type: ignore[arg-type]
+    given.check()
     parsed = parse_preflib(path)
-    if parsed.kind in ("cat", "wmd") or read_unsupported(path) is None:
-        read_preflib_lines(path)  # refuses what is no file of orders, or is wrong
-    items, orders = read_orders(parsed)
+    if parsed.kind == "wmd":
+        read_preflib_lines(path)  # refuses it
+    read = read_unsupported(path)
+    if read is None and not given.rules and unranked == "below":
+        survey = merged_survey_of(read_preflib_lines(path), PREFLIB)
+        if parsed.kind.startswith("to"):
+            note = f"no order of the .{parsed.kind} file has a tie: it is read as strict orders"
+            survey.notes.append(note)
+        return survey
+    if parsed.kind != "cat" and read is None:
+        read_preflib_lines(path)  # refuses what is wrong
+    notes = []
+    if isinstance(read, Categories):
+        items, orders = item_names(parsed), _orders_of_categories(parsed)
+        notes = [f"categories are read as ties, the best first: {names_shown(read.categories)}"]
+    else:
+        items, orders = read_orders(parsed)
+    if given.rules:
+        return _survey_by_rules(parsed, items, orders, given.rules)
+    counts = [str(order.voters) for order in orders]
+    grid = Grid(
+        parsed.name,
+        [column_of_texts("count", counts)],
+        np.array([order.line for order in orders]),
+        place_of(parsed.name, ":{}"),
+        parsed.name,
+    )
+    groups = [order.groups or [[item] for item in order.row] for order in orders]
+    lists = Lists(
+        items,
+        padded([order.row for order in orders]),
+        np.arange(len(orders)),
+        grid.where,
+        0,
+        levels=padded([[k for k, group in enumerate(x) for _ in group] for x in groups]),
+    )
+    return survey_of_lists(grid, given.spec()._replace(counts="count"), lists, PREFLIB, notes)
+
+
+def _orders_of_categories(parsed: Parsed) -> list[Order]:
+    """Return the categories of each line as buckets, without those that are empty."""
+    orders = []
+    for number, line in parsed.data:
+        count, groups = split_groups(f"{parsed.name}:{number}", line, allows_empty=True)
+        filled = [group for group in groups if group]
+        row = [item for group in filled for item in group]
+        orders.append(Order(number, count, row, filled))
+    return orders
+
+
+def _survey_by_rules(
+    parsed: Parsed, items: tuple[str, ...], orders: Sequence[Order], rules: dict[str, object]
+) -> Survey:
+    """Return the survey of orders in which a tie is a rank with several names."""
     marks = [
         [group[0] if len(group) == 1 else OVERVOTE for group in order.groups or zip(order.row)]
         for order in orders

@@ -1,6 +1,6 @@
-"""PrefLib files that no model can take yet: orders with ties, categories, and matching graphs.
+"""PrefLib files that are no strict orders: orders with ties, categories, and matching graphs.
 
-``numpyro-rankings describe`` says what they hold. The rules are those of preflibtools, and what its
+The rules are those of preflibtools, and what its
 checks call an error is refused.
 """
 
@@ -8,7 +8,6 @@ import math
 import os
 import re
 from collections.abc import Hashable, Iterable
-from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -41,39 +40,6 @@ class TiedOrders(NamedTuple):
     orders: list[tuple[tuple[int, ...], ...]]
     counts: np.ndarray  # (rows,) int64, how many judges gave each order
     num_repeated: int  # lines of the file whose order is that of an earlier one
-    choice_sets: None = None  # None: items that are not listed rank below the others
-
-    @property
-    def num_items(self) -> int:
-        """The number of items."""
-        return len(self.items)
-
-    @property
-    def num_rows(self) -> int:
-        """The number of distinct orders."""
-        return len(self.orders)
-
-    @property
-    def num_rankings(self) -> int:
-        """The number of judges."""
-        return int(self.counts.sum())
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """(rows,) number of items that each order lists."""
-        return np.array([sum(map(len, order)) for order in self.orders])
-
-    def to_ranks(self) -> np.ndarray:
-        """Return the group of each item, (rows, n), 1 for the best; NaN if it is not listed."""
-        lengths = self.lengths
-        sizes = [
-            (place, len(group)) for order in self.orders for place, group in enumerate(order, 1)
-        ]
-        places = np.repeat(*np.array(sizes).T)
-        items = np.fromiter(chain.from_iterable(chain.from_iterable(self.orders)), int, len(places))
-        ranks = np.full((self.num_rows, self.num_items), np.nan)
-        ranks[np.repeat(np.arange(self.num_rows), lengths), items] = places
-        return ranks
 
 
 class Categories(NamedTuple):
@@ -100,7 +66,7 @@ Unsupported = TiedOrders | Categories | MatchingGraph
 
 
 def read_unsupported(path: str | os.PathLike) -> Unsupported | None:
-    """Read what no model can take yet; None if it is no such file, or no order in it has a tie."""
+    """Read what is no strict order; None if it is no such file, or no order in it has a tie."""
     if Path(path).suffix.lower() not in SUFFIXES:
         return None
     parsed = parse_preflib(path)

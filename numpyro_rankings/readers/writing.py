@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from numpyro_rankings.rankings import Rankings, RankingsError
+from numpyro_rankings.rankings import Rankings, RankingsError, check_rankings
 from numpyro_rankings.readers.grids import EXCEL_SUFFIXES, PARQUET_SUFFIXES, TEXT_SUFFIXES
 from numpyro_rankings.readers.layouts import LAYOUTS
 from numpyro_rankings.readers.surveys import Survey, survey_of
@@ -37,6 +37,7 @@ def write_survey(survey: Survey | Rankings, path: str | os.PathLike, layout: str
         raise RankingsError(f"{name}: the extension {suffix!r} is not known")
     if layout not in LAYOUTS:
         raise RankingsError(f"layout is one of {', '.join(LAYOUTS)}, not {layout!r}")
+    check_rankings(survey.rankings)
     if len(_offered_only(survey.rankings)):
         raise RankingsError(
             f"{name}: a table says which items were ranked, not which were offered, and some "
@@ -93,7 +94,7 @@ def write_frame(rankings: Rankings, layout: str, count: str | None = None) -> "p
     # pandas takes a third of a second to load, which the command line would pay at its start
     import pandas as pd
 
-    written = [name for name, one in LAYOUTS.items() if not one.is_of_ballots]
+    written = [name for name, one in LAYOUTS.items() if not (one.is_of_ballots or one.has_pairs)]
     if layout not in written:
         raise RankingsError(f"layout is one of {', '.join(written)}, not {layout!r}")
     for row, item in _offered_only(rankings)[:1]:

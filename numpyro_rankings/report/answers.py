@@ -195,6 +195,7 @@ class Card(NamedTuple):
       group, or if it is not known.
     - **judges** - what stands out in each column about them.
     - **order** - the first items of its consensus, and **more** number of the others.
+    - **level** - which of these items are level; nothing if none are.
     """
 
     profile: Any
@@ -206,6 +207,7 @@ class Card(NamedTuple):
     judges: Sequence[str]
     order: Sequence[str]
     more: int
+    level: str
 
 
 class TableOfGroups(NamedTuple):
@@ -268,7 +270,15 @@ def _card(i: int, p: Any, findings: Findings, judges: Sequence[str]) -> Card:
         judges,
         p.consensus[:_ITEMS_SHOWN],
         len(p.consensus) - _ITEMS_SHOWN,
+        _level_items(p),
     )
+
+
+def _level_items(p: Any) -> str:
+    """Say which of the items of the consensus that are shown are level."""
+    shown = set(p.consensus[:_ITEMS_SHOWN])
+    sets = ([name for name in names if name in shown] for names in p.level)
+    return words.level_in_words([names for names in sets if len(names) > 1])
 
 
 def _table(findings: Findings, columns: Columns, places: range, most: int) -> TableOfGroups:

@@ -9,6 +9,7 @@ from jax import Array
 
 from numpyro_rankings import families
 from numpyro_rankings._system import clock
+from numpyro_rankings.families.scored import scored
 from numpyro_rankings.infer import PlackettLuceGibbs, SliceGibbs, TemperedMixture
 from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.ops.checks import check_whole
@@ -21,7 +22,7 @@ from numpyro_rankings.posterior.predictive_checks import (
     posterior_predictive_checks,
 )
 from numpyro_rankings.posterior.stacking import leave_one_out
-from numpyro_rankings.rankings import Rankings, check_rankings
+from numpyro_rankings.rankings import PartialOrders, Rankings, check_rankings, check_rows
 from numpyro_rankings.rankings.counts import never_compared, sets_apart
 from numpyro_rankings.report.judgements import count_outside
 from numpyro_rankings.report.page import sentence
@@ -45,6 +46,10 @@ _LEAST_DRAWS = 4  # of a chain, for diagnostics
 
 class TooFewDrawsError(ValueError):
     """A run has too few draws in its time."""
+
+
+class NotComparedError(ValueError):
+    """A model has no density of what the judges said."""
 
 
 KernelOf = Callable[[int | None], GibbsKernel]  # of a number of groups, None for any number
@@ -107,19 +112,23 @@ class _Fit(NamedTuple):
 
 
 def default_models(
-    rankings: Rankings, components: Sequence[int] = (1, 2, 3, 4), *, evidence: bool = False
+    rankings: Rankings | PartialOrders,
+    components: Sequence[int] = (1, 2, 3, 4),
+    *,
+    evidence: bool = False,
 ) -> dict[str, Any]:
     """Return Mallows and Plackett–Luce models of these numbers of groups, and of any number.
 
-    With choice sets there are Plackett–Luce models of fixed numbers only, which can use them. There
-    are also those of :func:`compare_by_default`.
+    For rankings with choice sets there are Plackett–Luce models of fixed numbers only, which can
+    use them. There are also those of :func:`compare_by_default`.
 
     :param components: numbers of groups.
     :param evidence: instead, models of these numbers whose evidence is told
         (:class:`~numpyro_rankings.infer.TemperedMixture`).
     """
-    check_rankings(rankings)
+    check_rows(rankings)
     if evidence:
+        check_rankings(rankings)
         ladders = [
             TemperedMixture(family, number)
             for family in (families.MALLOWS, families.PLACKETT_LUCE)
@@ -129,10 +138,17 @@ def default_models(
         return {model_name(kernel): kernel for kernel in ladders}
     kernels: list[GibbsKernel] = []
     for family, kernel_of in _compared.items():
-        if rankings.choice_sets is None or family.takes_choice_sets:
+        if _takes(family, rankings):
             numbers = [*components, *([None] if "process" in family.partitions else [])]
             kernels += [kernel_of(number) for number in numbers]
     return {model_name(kernel): kernel for kernel in kernels}
+
+
+def _takes(family: families.RankingFamily, rankings: Rankings | PartialOrders) -> bool:
+    """Whether the likelihood of a family is defined for such rankings, or partial orders."""
+    if isinstance(rankings, PartialOrders):
+        return family.scores_orders
+    return rankings.choice_sets is None or family.takes_choice_sets
 
 
 def model_name(kernel: Any) -> str:
@@ -143,7 +159,7 @@ def model_name(kernel: Any) -> str:
 
 
 def compare(
-    rankings: Rankings,
+    rankings: Rankings | PartialOrders,
     models: Mapping[str, Any] | Sequence[Any] | None = None,
     *,
     key: Array | None = None,
@@ -162,7 +178,8 @@ def compare(
     [1]. Where this is unreliable for many judges (``bad_k``), use ``kfold``: then the judges are
     divided into so many parts, and each part is predicted by a run on the others.
 
-    :param rankings: the rankings to fit.
+    :param rankings: the rankings, or partial orders, to fit. The density of a judge who ties items
+        is that of any of the orderings that agree; at most 16 items may be tied or not compared.
     :param models: kernels of rankings by name, or without names; by default Mallows and
         Plackett–Luce models of 1 to 4 groups, and the Dirichlet process mixture of Mallows models.
         Models of an unlimited pool of items without groups predict other lists and are refused.
@@ -179,11 +196,13 @@ def compare(
     1. Vehtari, A., Gelman, A., Gabry, J. (2017), "Practical Bayesian model evaluation using
        leave-one-out cross-validation and WAIC", Statistics and Computing 27.
     """
-    check_rankings(rankings)
+    check_rows(rankings)
     check_whole("kfold", kfold, 0)
     if kfold == 1 or kfold > rankings.num_rankings:
         raise ValueError(f"kfold must be 0, or 2 to {rankings.num_rankings} parts, got {kfold}")
     kernels = _named(default_models(rankings) if models is None else models)
+    for name, kernel in kernels.items():
+        _check_takes(name, kernel, rankings)
     key = jax.random.key(0) if key is None else key
     goals = dict(rhat=rhat, ess=ess, minutes=minutes)
     key_fit, key_check, key_parts = jax.random.split(key, 3)
@@ -198,10 +217,26 @@ def compare(
         if after_model is not None:
             after_model(name, _row(fit, fit))
     found = _compare_fits(fits, kernels)
-    if rankings.choice_sets is not None and (apart := sets_apart(rankings)):
+    if rankings.offered() is not None and (apart := sets_apart(rankings)):
         in_words = f"{found.in_words} {sentence(never_compared(apart))}."
         found = found._replace(in_words=in_words)
     return found
+
+
+def _check_takes(name: str, kernel: Any, rankings: Rankings | PartialOrders) -> None:
+    """Refuse a model of which the density of the judges cannot be computed, before it is run."""
+    if not isinstance(rankings, PartialOrders):
+        return
+    if not kernel.takes_partial_orders:
+        raise NotComparedError(
+            f"{name} cannot be compared: its kernel takes no partial orders, and some judges tie "
+            "items or leave their order open"
+        )
+    family = kernel.ranking_family
+    try:
+        scored(family, family.described(rankings).unique())
+    except ValueError as error:
+        raise NotComparedError(f"{name} cannot be compared: {error}") from None
 
 
 def _compare_fits(fits: Mapping[str, _Fit], kernels: Mapping[str, Any]) -> Comparison:
@@ -255,7 +290,9 @@ def _family(kernel: Any) -> str:
 # ---------------------------------------------------------------------------------------------
 
 
-def _run(kernel: Any, rankings: Rankings, key: Array, num_chains: int, goals: dict) -> Run:
+def _run(
+    kernel: Any, rankings: Rankings | PartialOrders, key: Array, num_chains: int, goals: dict
+) -> Run:
     family = family_of_kernel(kernel)
     rankings = rankings if family is None else family.described(rankings)
     run = Run(kernel, rankings, key=key, num_chains=num_chains)
@@ -265,7 +302,7 @@ def _run(kernel: Any, rankings: Rankings, key: Array, num_chains: int, goals: di
 
 def _fit(
     kernel: Any,
-    rankings: Rankings,
+    rankings: Rankings | PartialOrders,
     key: Array,
     key_check: Array,
     num_chains: int,
@@ -319,7 +356,7 @@ def _parts(key: Array, size: int, number: int) -> np.ndarray:
 
 def _predict_parts(
     kernel: Any,
-    rankings: Rankings,
+    rankings: Rankings | PartialOrders,
     part: np.ndarray,
     key: Array,
     num_chains: int,

@@ -3,6 +3,7 @@
 Screen, page and tables take the same :class:`Findings`, wherever the draws come from.
 """
 
+import contextlib
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,7 @@ from numpyro_rankings.posterior import (
     partition_profiles,
     predictive_checks,
 )
+from numpyro_rankings.posterior.bloc_orders import TooManyOrderingsError
 from numpyro_rankings.posterior.blocs import MOST_WORK, NoBlocsError, search_work
 from numpyro_rankings.posterior.diagnostics import (
     NUM_COMPONENTS,
@@ -39,8 +41,8 @@ from numpyro_rankings.posterior.partitions import evenly
 from numpyro_rankings.posterior.point_estimates import ReferencePartition, reference_partition
 from numpyro_rankings.posterior.predictive_checks import PredictiveChecks
 from numpyro_rankings.posterior.stacking import posterior_by_weight, stack_fitted_chains
-from numpyro_rankings.rankings import Rankings, check_rankings
-from numpyro_rankings.rankings.counts import sets_apart
+from numpyro_rankings.rankings import PartialOrders, Rankings, RankingsError, check_rows
+from numpyro_rankings.rankings.counts import sets_apart, ties_in_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,6 +85,7 @@ class Findings(NamedTuple):
     - **path** - of :func:`~numpyro_rankings.group_path`, by which the number of groups was chosen;
       None if it was not.
     - **apart** - sets of items of which no ranking compares any with an item of another, by name.
+    - **ties** - how many judges tie items, in words; nothing of rankings.
     """
 
     data: Any
@@ -99,6 +102,7 @@ class Findings(NamedTuple):
     no_blocs: str = ""
     path: Any = None
     apart: Sequence[Sequence[str]] = ()
+    ties: str = ""
 
     @property
     def family(self) -> RankingFamily | None:
@@ -176,7 +180,7 @@ class Findings(NamedTuple):
 
 def findings_of(
     source: Any,
-    rankings: Rankings | None = None,
+    rankings: Rankings | PartialOrders | None = None,
     *,
     profiles: Sequence[Any] | None = None,
     reference: Any = None,
@@ -188,7 +192,7 @@ def findings_of(
 
     :param source: the result of :func:`~numpyro_rankings.to_inference_data`, with the assignments;
         an :class:`~numpyro.infer.MCMC` after its run; or a :class:`~numpyro_rankings.Run`.
-    :param rankings: the rankings that were fitted; None for points.
+    :param rankings: the rankings, or partial orders, that were fitted; None for points.
     :param profiles: of the clusters, if already computed.
     :param reference: the partition that they describe: labels, or the result of
         :func:`~numpyro_rankings.reference_partition`. By default it is computed.
@@ -203,7 +207,7 @@ def findings_of(
         are of other rankings.
     """
     if rankings is not None:
-        check_rankings(rankings)
+        check_rows(rankings)
     _check_asked(checks, blocs, rankings)
     data = _as_data(source, rankings)
     _check_labels(posterior_of(data), rankings)
@@ -217,7 +221,7 @@ def findings_of(
         partition = None if labels is None else reference_partition(labels, reference)
         membership = _membership(labels, partition, rankings)
         if profiles is None and draws is not None:
-            profiles = cluster_profiles(draws, draws.fitted, partition)
+            profiles = cluster_profiles(draws, draws.said, partition)
         elif profiles is None:
             assert labels is not None
             profiles = partition_profiles(labels, partition)
@@ -233,17 +237,21 @@ def findings_of(
         checking.result(),
         details or {},
         apart=_sets_apart(rankings),
+        ties="" if rankings is None else ties_in_words(rankings),
     )
     of_blocs, why_none = _blocs_of(findings, rankings, blocs)
     return findings._replace(blocs=of_blocs, no_blocs=why_none)
 
 
-def _sets_apart(rankings: Rankings | None) -> Sequence[Sequence[str]]:
-    """Return sets of items that are never compared; without choice sets all are compared."""
-    return sets_apart(rankings) if rankings is not None and rankings.choice_sets is not None else ()
+def _sets_apart(rankings: Rankings | PartialOrders | None) -> Sequence[Sequence[str]]:
+    """Return sets of items that are never compared; rankings of all items compare all."""
+    is_known = isinstance(rankings, PartialOrders) or (
+        rankings is not None and rankings.choice_sets is not None
+    )
+    return sets_apart(rankings) if is_known else ()
 
 
-def _check_asked(checks: Any, blocs: Any, rankings: Rankings | None) -> None:
+def _check_asked(checks: Any, blocs: Any, rankings: Rankings | PartialOrders | None) -> None:
     """Refuse what is neither a result nor a way to ask for one, and blocs of other rankings."""
     if not (checks is None or isinstance(checks, PredictiveChecks)) and checks != "auto":
         raise ValueError(
@@ -258,7 +266,7 @@ def _check_asked(checks: Any, blocs: Any, rankings: Rankings | None) -> None:
         _check_same_rankings(blocs, rankings)
 
 
-def _check_same_rankings(blocs: Blocs, rankings: Rankings) -> None:
+def _check_same_rankings(blocs: Blocs, rankings: Rankings | PartialOrders) -> None:
     """Refuse blocs of other rankings, as far as their number and the names of items tell."""
     first = blocs.blocs[0]
     fitted = rankings if first.unseen_weight is None else rankings.of_listed_items()
@@ -273,7 +281,7 @@ def _check_same_rankings(blocs: Blocs, rankings: Rankings) -> None:
 
 def _blocs_of(
     findings: Findings,
-    rankings: Rankings | None,
+    rankings: Rankings | PartialOrders | None,
     asked: Blocs | int | Literal["auto"] | None,
 ) -> tuple[Blocs | None, str]:
     """Return the blocs, and why there are none although there are many groups."""
@@ -283,8 +291,12 @@ def _blocs_of(
         return find_blocs(findings.data, rankings, asked), ""
     if not needs_blocs(findings):
         return None, ""
-    if search_work(posterior_of(findings.data), rankings) > MOST_WORK:
-        return None, _TOO_MUCH_WORK
+    try:
+        if search_work(posterior_of(findings.data), rankings) > MOST_WORK:
+            return None, _TOO_MUCH_WORK
+    except TooManyOrderingsError as error:
+        text = str(error)
+        return None, f"{text[0].upper()}{text[1:]}."
     return blocs_that_help(findings.data, rankings), ""
 
 
@@ -296,7 +308,7 @@ def needs_blocs(findings: Findings) -> bool:
     return len(findings.profiles) > FEW_GROUPS or findings.chains_disagree
 
 
-def blocs_that_help(draws: Any, rankings: Rankings) -> Blocs | None:
+def blocs_that_help(draws: Any, rankings: Rankings | PartialOrders) -> Blocs | None:
     """Return the blocs; None if there are none, or if they are no coarse view of the groups."""
     try:
         blocs = find_blocs(draws, rankings)
@@ -309,7 +321,9 @@ def blocs_that_help(draws: Any, rankings: Rankings) -> Blocs | None:
 
 
 def _membership(
-    labels: np.ndarray | None, partition: ReferencePartition | None, rankings: Rankings | None
+    labels: np.ndarray | None,
+    partition: ReferencePartition | None,
+    rankings: Rankings | PartialOrders | None,
 ) -> np.ndarray | None:
     """Return how often each ranking or point is with the others of its cluster."""
     if labels is None or partition is None:
@@ -324,7 +338,7 @@ def in_order(profiles: Sequence[Any]) -> list[Any]:
     return sorted(profiles, key=lambda p: not holds(p))
 
 
-def _as_data(source: Any, rankings: Rankings | None) -> Any:
+def _as_data(source: Any, rankings: Rankings | PartialOrders | None) -> Any:
     from numpyro_rankings.posterior.inference_data import to_inference_data
 
     if isinstance(source, MCMC):
@@ -334,7 +348,7 @@ def _as_data(source: Any, rankings: Rankings | None) -> Any:
     return source
 
 
-def _check_labels(posterior: Any, rankings: Rankings | None) -> None:
+def _check_labels(posterior: Any, rankings: Rankings | PartialOrders | None) -> None:
     """Refuse draws without labels, unless they are of a single population of rankings."""
     if labels_of_draws(posterior) is not None:
         return
@@ -349,13 +363,18 @@ def _do_chains_disagree(table: "pd.DataFrame") -> bool:
     return bool(table["r_hat"].max() > R_HAT_BAD)
 
 
-def _with_weights(data: Any, rankings: Rankings | None, table: "pd.DataFrame") -> Any:
+def _with_weights(
+    data: Any, rankings: Rankings | PartialOrders | None, table: "pd.DataFrame"
+) -> Any:
     """Return the data with weights of the chains if these disagree and have none yet."""
     posterior = posterior_of(data)
     has_weights = STACKING_WEIGHTS in posterior.attrs
     if rankings is None or has_weights or not _do_chains_disagree(table):
         return data
-    weights = stack_fitted_chains(Draws.of({"posterior": posterior}, rankings)).weights
+    try:
+        weights = stack_fitted_chains(Draws.of({"posterior": posterior}, rankings)).weights
+    except RankingsError:  # partial orders whose likelihood has too many terms
+        return data
     posterior = posterior.assign_attrs({STACKING_WEIGHTS: weights})
     return {"posterior": posterior, "sample_stats": as_dataset(data["sample_stats"])}
 
@@ -373,12 +392,14 @@ def _check(
         return None
     if not isinstance(checks, str):
         return checks
-    num_draws = min(_CHECK_DRAWS, _CHECK_ENTRIES // draws.fitted.num_items**2)
+    num_draws = min(_CHECK_DRAWS, _CHECK_ENTRIES // draws.said.num_items**2)
     if num_draws < _CHECK_DRAWS_LEAST:
         return None
     # the key is always the same, so that the same draws give the same page
     key = jax.random.fold_in(jax.random.key(0), 1)
-    return predictive_checks.posterior_predictive_checks(key, draws, draws.fitted, num_draws)
+    with contextlib.suppress(RankingsError):  # partial orders of too many items for their pairs
+        return predictive_checks.posterior_predictive_checks(key, draws, draws.said, num_draws)
+    return None
 
 
 def labels_of_draws(posterior: Any) -> np.ndarray | None:

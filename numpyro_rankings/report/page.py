@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpyro_rankings import words
 from numpyro_rankings.posterior.diagnostics import ESS_GOOD, R_HAT_GOOD
-from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.rankings import PartialOrders, Rankings
+from numpyro_rankings.rankings.counts import ties_in_words
 from numpyro_rankings.words import plural, with_visible_directions
 
 if TYPE_CHECKING:
@@ -48,12 +49,14 @@ class Figure(NamedTuple):
     title: str
 
 
-def rankings_in_words(rankings: Rankings) -> str:
-    """Say how many rankings a page is about, and of how many items."""
-    return (
+def rankings_in_words(rankings: Rankings | PartialOrders) -> str:
+    """Say how many rankings a page is about, of how many items, and how many have ties."""
+    text = (
         f"{plural(rankings.num_rankings, 'ranking')} ({rankings.unique().num_rows:,} distinct) of "
         f"{plural(rankings.num_items, 'item')}"
     )
+    ties = ties_in_words(rankings)
+    return f"{text}; {ties}" if ties else text
 
 
 def write_page(path: str | Path, template: str, view: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ from numpyro_rankings.posterior.diagnostics import NUM_COMPONENTS, Verdict
 from numpyro_rankings.posterior.judges import texts_of_judges
 from numpyro_rankings.posterior.point_estimates import ReferencePartition
 from numpyro_rankings.posterior.predictive_checks import PredictiveChecks
-from numpyro_rankings.rankings import Rankings, check_rankings
+from numpyro_rankings.rankings import PartialOrders, Rankings, check_rows
 from numpyro_rankings.report.answers import (
     Columns,
     columns_of_rankings,
@@ -53,7 +53,7 @@ _SECTIONS: Mapping[str, Callable[[Findings], Any]] = {
 def write_report(
     path: str | Path,
     data: Any,
-    rankings: Rankings,
+    rankings: Rankings | PartialOrders,
     profiles: Sequence[RankingProfile] | None = None,
     reference: Any = None,
     *,
@@ -72,7 +72,7 @@ def write_report(
     :param data: the result of :func:`~numpyro_rankings.to_inference_data`, with the assignments,
         also if read back from ``posterior.nc``. Of chains that disagree, those are described that
         together predict best (:func:`~numpyro_rankings.stack_chains`).
-    :param rankings: the rankings that were fitted.
+    :param rankings: the rankings, or partial orders, that were fitted.
     :param profiles: their :func:`~numpyro_rankings.cluster_profiles`, if already computed.
     :param reference: the partition that the profiles describe: the result of
         :func:`~numpyro_rankings.reference_partition`, so that the page says how it was found, or
@@ -89,7 +89,7 @@ def write_report(
     :raises ValueError: if ``data`` has no assignments, if the blocs are of other rankings, or if
         there are not N texts in a column.
     """
-    check_rankings(rankings)
+    check_rows(rankings)
     about = texts_of_judges(about or {}, rankings.num_rankings)
     findings = findings_of(
         data,
@@ -106,7 +106,7 @@ def write_report(
 def write_findings(
     path: str | Path,
     findings: Findings,
-    rankings: Rankings,
+    rankings: Rankings | PartialOrders,
     *,
     title: str,
     about: Columns | None = None,
@@ -148,7 +148,11 @@ def _view(
 
 
 def _view_of_rankings(
-    findings: Findings, rankings: Rankings, title: str, status: Status | None, about: Columns
+    findings: Findings,
+    rankings: Rankings | PartialOrders,
+    title: str,
+    status: Status | None,
+    about: Columns,
 ) -> dict[str, Any]:
     """Return what a page about groups of rankings shows in words and tables, which take no time."""
     columns = columns_of_rankings(findings)
@@ -164,7 +168,7 @@ def _view_of_rankings(
 
 
 def interim_findings(
-    rankings: Rankings,
+    rankings: Rankings | PartialOrders,
     profiles: Sequence[Any],
     reference: ReferencePartition | None,
     table: "pd.DataFrame",
@@ -190,7 +194,7 @@ def interim_findings(
 
 def interim_view(
     findings: Findings,
-    rankings: Rankings,
+    rankings: Rankings | PartialOrders,
     *,
     title: str,
     status: Status,

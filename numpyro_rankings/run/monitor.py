@@ -77,6 +77,9 @@ class Facts(NamedTuple):
     - **transitions** - where the kernel has HMC.
     - **block** - the one block of a kernel of NumPyro that is of this package, whose rankings
       **rankings** then are; None without one.
+    - **data** - what was fitted, as in :class:`~numpyro_rankings.Draws`; of partial orders and
+      comparisons **rankings** are some orderings. None without any, or if an older store does not
+      tell.
     """
 
     is_label_free: bool
@@ -85,12 +88,14 @@ class Facts(NamedTuple):
     rankings: Rankings | None = None
     transitions: Transitions = MappingProxyType({})
     block: BlockFacts | None = None
+    data: str | None = None
 
     @classmethod
     def of(cls, traits: KernelTraits, args: tuple, kwargs: dict) -> "Facts":
         """Return those of a kernel on its data."""
         fitted, block = traits.fitted, traits.block
         rankings = None if fitted is None else fitted_rankings(fitted, args, kwargs)
+        data = None if rankings is None else rankings.kind
         if isinstance(rankings, Orders):
             rankings = rankings.with_orderings(rankings.listed)
         return cls(
@@ -100,6 +105,7 @@ class Facts(NamedTuple):
             rankings,
             traits.transitions,
             None if block is None else BlockFacts.of(block),
+            data,
         )
 
     def as_json(self, sites: Collection[str]) -> dict[str, Any]:
@@ -139,6 +145,7 @@ class Facts(NamedTuple):
             rankings,
             transitions,
             None if block is None else BlockFacts(**block),
+            stored.get("data"),
         )
 
 

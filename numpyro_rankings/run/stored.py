@@ -192,7 +192,8 @@ class StoredRun(Results):
         if rankings is not None and family is not None:
             rankings = family.described(rankings)
         number = self._facts.num_components if block is None else block.num_components
-        return Draws.of_kernel(samples, number, rankings, block, self._kernel)
+        draws = Draws.of_kernel(samples, number, rankings, block, self._kernel)
+        return replace(draws, data=self._facts.data)
 
     def _recorded_changes(self) -> list[dict[str, Any]]:
         return changes_of(self._draws.path, self._draws.about)

@@ -183,6 +183,15 @@ def listed(texts: Sequence[str]) -> str:
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
+def level_in_words(sets: Sequence[Sequence[str]]) -> str:
+    """Say which items of an order are level: ``B and C are level; E, F and G are level``."""
+    texts = []
+    for names in sets:
+        some = [*names[:_NAMED], *([f"{len(names) - _NAMED} more"] if len(names) > _NAMED else [])]
+        texts.append(f"{listed(some)} are level")
+    return "; ".join(texts)
+
+
 def quantity_name(name: str) -> str:
     """Return the display name of a quantity such as ``largest_sizes[2]``."""
     base, index = base_and_index(name)

@@ -26,7 +26,7 @@ from numpyro_rankings.cli.progress import Progress
         ("describe x.csv --output r.html", "--plot"),
         ("fit x.csv --modle mallows", "--model"),
         ("describe x.csv --juge=id", "--judge"),
-        ("describe x.csv --ties drop", "--overvote"),
+        ("describe x.csv --tied drop", "--ties"),
         ("cluster x.csv --famly gaussian", "--family"),  # before that --family is missing
         ("compare --sed 1", "--seed"),
     ],

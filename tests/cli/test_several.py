@@ -271,13 +271,13 @@ def test_a_fit_that_fails_stops_no_other(capsys, monkeypatch):
 def test_a_folder_of_files(folder, capsys):
     data = folder / "data"
     (data / "sub").mkdir(parents=True)
-    for name in (".hidden.soi", "~$x.xlsx", "notes.md", "ties.toi"):
+    for name in (".hidden.soi", "~$x.xlsx", "notes.md", "graph.wmd"):
         (data / name).write_text("")
     (data / "README.txt").write_text("The ballots, of 1980.\n\nSee the paper.\nOr the page.\n")
     (data / "one.SOI").write_text(SOI)
     assert run_fit("data", *MODEL, *FIXED, "--out", "out") == 0
     message = capsys.readouterr().err
-    left_out = ".hidden.soi, README.txt, notes.md, sub, ties.toi and 1 more"
+    left_out = ".hidden.soi, README.txt, graph.wmd, notes.md, sub and 1 more"
     assert f"data: left out, because hidden or not a file of rankings: {left_out}\n" in message
     assert endings() == {"data/one.SOI": "full length"}
     # a new file is fitted, and the one that is finished keeps its folder

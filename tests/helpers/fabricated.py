@@ -45,7 +45,7 @@ def labels_by_first_item(rng, rankings, slots, shape, merge_every=None):
     :param merge_every: in every so many draws, the last group is in the first one.
     """
     groups, num_rankings = min(3, slots), rankings.num_rankings
-    first = np.asarray(rankings.orderings)[np.asarray(rankings.row_index), 0] % groups
+    first = np.asarray(rankings.table)[np.asarray(rankings.row_index), 0] % groups
     noise = rng.integers(0, groups, (*shape, num_rankings))
     labels = np.where(rng.random((*shape, num_rankings)) < 0.1, noise, first)
     if merge_every is not None:
@@ -66,7 +66,7 @@ def fabricated_mcmc(
 ):
     """A run of ``SliceGibbs``: random states around three groups by first item."""
     rng, n = np.random.default_rng(seed), rankings.num_items
-    num_stages = min(rankings.orderings.shape[1], n - 1)
+    num_stages = min(rankings.table.shape[1], n - 1)
     slots, shape = num_components or num_slots, (chains, draws)
     labels, sizes = labels_by_first_item(rng, rankings, slots, shape, merge_every)
     jitter = rng.normal(size=(*shape, slots, n)) + np.arange(n)

@@ -367,7 +367,8 @@ def test_a_run_is_resumed_to_the_last_bit(tmp_path):
         for name, value in whole.get_samples().items():
             np.testing.assert_array_equal(second.get_samples()[name], value)
         data = second.to_inference_data()
-    assert data.posterior.sizes["item"] == 4 and "log_likelihood" not in data.groups()
+    assert data.posterior.sizes["item"] == 4 and data.log_likelihood.sizes["ranking"] == 6
+    assert data.posterior.attrs["data"] == "partial orders"
 
 
 def test_rankings_are_drawn_as_they_are():

@@ -8,16 +8,11 @@ from numpyro_rankings import (
     Draws,
     PartialOrders,
     cluster_profiles,
-    compare,
-    find_blocs,
     group_path,
-    log_predictive_density,
-    posterior_predictive_checks,
 )
 from numpyro_rankings.components import MallowsCenter, PlackettLuceWeights
 from numpyro_rankings.datasets import simulate_mallows_mixture
 from numpyro_rankings.readers import write_blt, write_preflib, write_table
-from numpyro_rankings.report import findings_of, write_report
 from numpyro_rankings.report.comparison import default_models
 
 KEY = jax.random.key(0)
@@ -31,14 +26,8 @@ DRAWS = {
 GIVEN = PartialOrders.from_rankings(DATA.rankings)
 FUNCTIONS = {
     "partial orders": PartialOrders.from_rankings,
-    "blocs": lambda p: find_blocs(DRAWS, p),
-    "density": lambda p: log_predictive_density(DRAWS, p, num_components=2),
-    "density of fitted": lambda p: log_predictive_density(DRAWS, DATA.rankings, 2, fitted=p),
-    "compare": compare,
-    "models": default_models,
+    "evidence": lambda p: default_models(p, evidence=True),
     "path": group_path,
-    "findings": lambda p: findings_of(DRAWS, p),
-    "report": lambda p: write_report("report.html", DRAWS, p),
     "PrefLib": lambda p: write_preflib(p, "lists.soi"),
     "blt": lambda p: write_blt(p, "lists.blt"),
     "table": lambda p: write_table(p, "lists.csv"),
@@ -60,7 +49,7 @@ def test_partial_orders_are_refused_in_one_line(name, tmp_path, monkeypatch):
 
 
 def test_draws_of_partial_orders():
-    """Their clusters are described as of rankings; what needs the judges' rankings is refused."""
+    """Their clusters are described as of rankings; the judges' rankings are not known."""
     draws = Draws.of(DRAWS, GIVEN)
     assert draws.orders is GIVEN and draws.items == GIVEN.items
     for found, known in zip(
@@ -68,10 +57,5 @@ def test_draws_of_partial_orders():
     ):
         assert (found.consensus, found.levels) == (known.consensus, known.levels)
         assert found.size == known.size and found.agreement == known.agreement
-    for function in (
-        lambda: draws.fitted,
-        lambda: posterior_predictive_checks(KEY, DRAWS, GIVEN),
-        lambda: find_blocs(draws, DATA.rankings, num_blocs=2),
-    ):
-        with pytest.raises(TypeError, match="the draws are of partial orders"):
-            function()
+    with pytest.raises(TypeError, match="the draws are of partial orders"):
+        _ = draws.fitted

@@ -24,17 +24,16 @@ def questions_of(source, layout=None, **options):
 # the text, the options that are given, the answer to each question, and the lists
 FIVE = {
     "ranks": (
-        "id,a,b,c,d\nr1,1,2,3,4\nr2,2,99,1,n/a\nr1,4,3,2,1\nr3,1,3,,\nr4,1,2,2,3\n",
+        "id,a,b,c,d\nr1,1,2,3,4\nr2,2,99,1,n/a\nr1,4,3,2,1\nr3,1,3,,\nr4,1,2,4,3\n",
         {"judge": "id"},
         [
             {"layout": "ranks"},
             {"missing": ["99"]},
             {"missing": ["99", "n/a"]},
             {"gaps": "close"},
-            {"overvote": "stop"},
             {"duplicates": "first"},
         ],
-        ["a b c d", "c a", "a b", "a"],
+        ["a b c d", "c a", "a b", "a b d c"],
     ),
     "orders": (
         "id,p1,p2,p3\nr1,Ann,Bob,Cid\nr2,Bob,99,Ann\nr1,Cid,Ann,Bob\nr3,N/A,Cid,Bob\nr4,Bob,,Cid\n",
@@ -75,7 +74,7 @@ FIVE = {
         ["a b", "a b"],
     ),
     "counts and ages": (
-        "n,age,a,b,c\n4,30,1,2,3\n3,41,1,,3\n2,30,2,77,1\n1,22,1,1,2\n",
+        "n,age,a,b,c\n4,30,1,2,3\n3,41,1,,3\n2,30,2,77,1\n1,22,2,1,3\n",
         {},
         [
             {"count": "n"},
@@ -83,9 +82,8 @@ FIVE = {
             {"layout": "ranks"},
             {"missing": ["77"]},
             {"gaps": "close"},
-            {"overvote": "stop"},
         ],
-        [*["a b c"] * 4, *["a c"] * 3, *["c a"] * 2],
+        [*["a b c"] * 4, *["a c"] * 3, *["c a"] * 2, "b a c"],
     ),
     "cell": (
         "id;list\n1;a, b, c\n2;b, , a\n1;c, a, b\n3;none, a, c\n",
@@ -106,21 +104,14 @@ FIVE = {
         ["1 3 2 4", "2 1 3 4", "3 4 1", "1 2 4", "3 2 1"],
     ),
     "judges in columns": (
-        "wine,J1,J2,J3,J4\nRed,1,2,n/a,1\nWhite,2,1,1,1\nDry,3,3,2,2\n",
+        "wine,J1,J2,J3,J4\nRed,1,2,n/a,1\nWhite,2,1,1,3\nDry,3,3,2,2\n",
         {"missing": "0"},
         [
             {"transpose": True},
             {"layout": "ranks"},
             {"missing": ["0", "n/a"]},
-            {"overvote": "stop"},
         ],
-        ["Red White Dry", "White Red Dry", "White Dry"],
-    ),
-    "pairs": (
-        "loser,winner,by\ntea,maté,x\ncocoa,tea,y\n",
-        {},
-        [{"columns": ["winner", "loser"], "layout": "orders", "unranked": "not-offered"}],
-        ["maté tea", "tea cocoa"],
+        ["Red White Dry", "White Red Dry", "White Dry", "Red Dry White"],
     ),
     "points in an old encoding": (
         "id;Points: Käse;Points: Öl\n1;2;1\n2;99;2\n1;1;2\n".encode("cp1252"),
@@ -152,15 +143,19 @@ def test_all_that_is_odd_is_asked_at_once(tmp_path, name):
     assert joined(survey) == lists
 
 
-def test_ties_of_preflib_files(tmp_path):
-    names = "".join(f"# ALTERNATIVE NAME {k}: {x}\n" for k, x in enumerate("abc", 1))
-    head = "# NUMBER ALTERNATIVES: 3\n# NUMBER VOTERS: 2\n# NUMBER UNIQUE ORDERS: 2\n"
-    path = write(tmp_path, f"{head}{names}1: 1,2,3\n1: 3,{{1,2}}\n", "t.toi")
-    found = questions_of(path)
-    assert found.answers == ({"overvote": "stop"},) and found.is_read
-    assert joined(read_survey(path, **found.options)) == ["a b c", "c"]
-    with refusal("overvote='stop'"):
-        read_survey(path, top=2)
+def test_cycles_of_pairs():
+    frame = pd.DataFrame(
+        {"winner": list("abab"), "loser": list("baba"), "who": list("xxyz")}, index=range(4)
+    )
+    found = questions_of(frame, judge="who")
+    assert found.answers == ({"cycles": "drop"},) and found.is_read
+    assert read_survey(frame, judge="who", **found.options).judges == ["y", "z"]
+
+
+def test_pairs_in_another_layout():
+    frame = pd.DataFrame({"winner": list("aba"), "loser": list("bac")})
+    found = questions_of(frame, layout="orders")
+    assert found.answers == ({"layout": "pairs"},) and found.is_read
 
 
 def test_data_frames():
@@ -184,10 +179,9 @@ def test_data_frames():
         ("a,b,c\n1,2,3\n2,5,1\n2,1,3\n3,1,2\n", {}, "rank 5, but there are 3 items"),
         # what is to be done in the file
         ("list\na>b>c\nb>overvote>a\n", {}, "has rules for ballots"),
-        ("id,list\nx,a>b=c\ny,b>a>c\n", {"columns": "list"}, "1 row of 2 have ties"),
-        ("judge,item,rank\nx,a,1\nx,b,1\ny,a,1\ny,b,99\n", {}, "1 of 2 judges have ties"),
-        ("model_a,model_b,winner\na,b,left\nb,c,right\n", {}, "write the two columns"),
-        ("winner,loser,who\na,b,x\nb,c,x\n", {"judge": "who"}, "has a row already"),
+        ("model_a,model_b,winner\na,b,west\nb,c,east\n", {}, "which is preferred?"),
+        ("left,right,label\na,b,0\nb,c,1\n", {}, "does 0 in 'label' mean"),
+        ("winner,loser\na,b\nb,b\n", {}, "compares 'b' with itself"),
     ],
 )
 def test_what_needs_a_decision_ends_the_questions(tmp_path, text, options, last):

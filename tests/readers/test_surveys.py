@@ -382,7 +382,7 @@ BAD = {
         ["column 'y'", "rank 34, but there are 2 items", "add about='y'"],
     ),
     "ids": ("id,x,y\n7,1,2\n", {}, ["column 'id'", "rank 7", "or judge='id'"]),
-    "tie": ("x,y,z\n1,2,2\n", {}, ["bad.csv:2", "'y' and 'z' both have rank 2", "ties"]),
+    "tie": ("x,y,z\n2,3,3\n", {}, ["bad.csv:2", "the ranks are 2, 3, 3", "gaps='close'"]),
     "gap": (
         "x,y,z\n1,3,\n",
         {},
@@ -480,9 +480,9 @@ BAD = {
         ["bad.csv:3", "judge 'a' ranks 'x' twice"],
     ),
     "long: tie": (
-        "judge,item,rank\na,x,1\na,y,1\n",
+        "judge,item,rank\na,x,3\na,y,3\n",
         {"layout": "long"},
-        ["judge 'a'", "'x' and 'y' both have rank 1"],
+        ["judge 'a'", "the ranks are 3, 3, with 'y' tied at 3"],
     ),
     "long: rank": ("judge,item,rank\na,x,best\n", {"layout": "long"}, ["bad.csv:2", "'best'"]),
     "long: about": (

@@ -105,7 +105,7 @@ class MallowsGibbs(MixtureKernel):
     def can_split_rankings(self) -> bool:
         return False
 
-    def search_iterations(self, rankings: Rankings) -> int:
+    def search_iterations(self, rankings: Rankings | Orders) -> int:
         """Return the number of iterations of the search for a start, 0 without a search."""
         return search_iterations(self._settings, rankings)
 

@@ -33,6 +33,7 @@ from numpyro_rankings.ops.codes import inverse_ordering
 from numpyro_rankings.ops.rows import at_rows
 from numpyro_rankings.ops.sums import count_by_label, scatter_add, sum_by_label
 from numpyro_rankings.rankings import Rankings, num_stages
+from numpyro_rankings.rankings.rows import Rows
 
 LEAST_SEARCH = 100  # by default a search of fewer iterations is skipped
 _MOST_CELLS = 40_000_000_000  # that the search of one chain may touch, a minute or two of a core
@@ -197,12 +198,12 @@ def draw_start_of_mixture(
     return start_nearest(key, data, num_slots, n, stages)
 
 
-def search_iterations(settings: MallowsSettings, rankings: Rankings) -> int:
+def search_iterations(settings: MallowsSettings, rankings: Rows) -> int:
     """Return the number of iterations of the search for a start, 0 without a search."""
     num_components = settings.num_components or 1
     if settings.init not in (None, "search") or num_components == 1:
         return 0
-    rows, stages = rankings.orderings.shape[0], num_stages(rankings)
+    rows, stages = rankings.table.shape[0], num_stages(rankings)
     number = num_iterations(rows, stages, num_components, rankings.num_items)
     if settings.init == "search":
         return max(number, LEAST_SEARCH)

@@ -17,13 +17,21 @@ from numpyro_rankings.readers.layouts.cell import Cell
 from numpyro_rankings.readers.layouts.long import Long
 from numpyro_rankings.readers.layouts.marks import Marks
 from numpyro_rankings.readers.layouts.orders import Orders
+from numpyro_rankings.readers.layouts.pairs import Pairs
 from numpyro_rankings.readers.layouts.ranks import Ranks
 from numpyro_rankings.readers.layouts.votes import BallotVotes
 from numpyro_rankings.readers.questions import QuestionSpec, meaning_of_header, options_beside
 from numpyro_rankings.words.options import option
 
-_KNOWN = (Ranks, Orders, Long, Cell, BallotVotes, Marks)
-_ASKED = (Long, Cell, BallotVotes, Orders, Ranks)  # the first that a table has a sign of is taken
+_KNOWN = (Ranks, Orders, Long, Cell, BallotVotes, Marks, Pairs)
+_ASKED = (
+    Pairs,
+    Long,
+    Cell,
+    BallotVotes,
+    Orders,
+    Ranks,
+)  # the first that a table has a sign of is taken
 LAYOUTS: dict[str, Layout] = {layout.name: layout() for layout in _KNOWN}
 
 
@@ -36,6 +44,26 @@ def layout_of_table(
         if why := layout.sign(table, picked, spec):
             return layout, [f"read as {option('layout', layout.name)}, because of the {why}"]
     _ask_layout(table.grid, picked, spec)
+
+
+def refuse_pairs(
+    table: Table, picked: Sequence[int], spec: QuestionSpec, layout: str | None
+) -> bool:
+    """Return whether columns are of pairs; refuse to read them in another layout.
+
+    Orders of two items each, of which the others were not offered, say the same without ties.
+    """
+    if layout == Pairs.name:
+        return True
+    if not LAYOUTS[Pairs.name].sign(table, picked, spec):
+        return False
+    if layout is None or (layout == Orders.name and spec.is_not_offered):
+        return True
+    raise RankingsError(
+        f"{table.grid.header_place}: the columns are called as those of paired comparisons, of "
+        f"which each row says one, and nothing of the items that were not compared: add "
+        f"{option('layout', Pairs.name)}, or pick other columns with {option('columns')}"
+    )
 
 
 def _ask_layout(grid: Grid, picked: Sequence[int], spec: QuestionSpec) -> NoReturn:

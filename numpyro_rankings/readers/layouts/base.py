@@ -42,6 +42,8 @@ class Layout(ABC):
     has_names_in_cells = True  # whether names of items are in cells, not in headers
     has_item_columns = False  # whether each item has a column, in an order that judges see
     has_lines_of_items = False  # whether a list has a line for each of its items
+    has_pairs = False  # whether a row says which of two items is preferred
+    takes_offered = False  # whether cells may say that an item was offered and is not ranked
 
     def sign(self, table: Table, picked: Sequence[int], spec: QuestionSpec) -> str:
         """Return what of a table says that it has this layout; "" if nothing does."""
@@ -54,6 +56,13 @@ class Layout(ABC):
                 f"{next(iter(given.rules))} is a rule of ballots, which the layouts votes, marks "
                 f"and ranks have, not {self.name}"
             )
+        if given.ties is not None and self.is_of_ballots:
+            raise RankingsError(
+                f"ties does not go with the layout {self.name}; {option('overvote')} is the rule "
+                "for several names at a rank"
+            )
+        if given.cycles != "refuse" and not self.has_pairs:
+            raise RankingsError(f"cycles goes with the layout pairs, not with {self.name}")
 
     def find_columns(
         self, table: Table, picked: Sequence[int], spec: QuestionSpec
@@ -95,7 +104,14 @@ class Layout(ABC):
             )
         if spec.separator is not None and not self.takes_separator:
             raise RankingsError(
-                f"separator goes with the layout cell or votes, not with {self.name}"
+                f"separator goes with the layout cell, orders or votes, not with {self.name}"
+            )
+        if (words := spec.offered or spec.not_offered) and not self.takes_offered:
+            name = "offered" if spec.offered else "not_offered"
+            raise RankingsError(
+                f"{grid.name}: {option(name, words, False)} says what cells mean in the layouts "
+                f"ranks and long; in the layout {self.name} {option('offered')} names a column "
+                "with the items offered to each judge"
             )
         if spec.separator == "":
             raise RankingsError("separator is empty")
@@ -199,6 +215,7 @@ class BallotLayout(Layout):
 
     def check_options(self, given: TableOptions) -> None:
         """Refuse to close gaps: blank ranks have a rule."""
+        super().check_options(given)
         if given.gaps != "refuse":
             raise RankingsError(
                 f"gaps does not go with the layout {self.name}; {option('skipped')} is the rule "

@@ -25,14 +25,14 @@ from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.layouts.base import MARK_WORDS, Lines
 from numpyro_rankings.readers.layouts.orders import Orders
 from numpyro_rankings.readers.lists import remedy_of_gap
-from numpyro_rankings.readers.other_questions import refuse_several_names
 from numpyro_rankings.readers.questions import Question, QuestionSpec
 from numpyro_rankings.readers.votes import sure_words_of_ballots, words_of_ballots
-from numpyro_rankings.words import plural, shorten
+from numpyro_rankings.words import shorten
 from numpyro_rankings.words.options import option
 
 _SHOWN, _LENGTH = 3, 60  # items in a message, and letters of a text
 _MARKS = ("->", ";", ">", "|", "\n", ",", "→", "≻")
+_ARROW = re.compile("[>≻→]")
 _NUMBER_OF_ITEM = re.compile(r"(?:^|(?<=\s))[(#]?(\d{1,3})[.)]\s+(?=\S)")
 _WITH_RANK = re.compile(r".*\S\s*(?:[:=]\s*\d{1,3}|\(\d{1,3}\))", re.DOTALL)
 _NUMBERED = re.compile(r"[(#]?(\d{1,3})\s*[.):](?!\d)\s*(.+)", re.DOTALL)  # not 1.5
@@ -47,7 +47,7 @@ class Cell(Orders):
 
     name = "cell"
     columns_are = "the list"
-    takes_separator = True
+    takes_mark_of_ties = False
 
     def sign(self, table: Table, picked: Sequence[int], spec: QuestionSpec) -> str:
         """A single column was picked, or is there."""
@@ -70,13 +70,12 @@ class Cell(Orders):
         """Split the cells into a column for each place."""
         grid, spec = question.grid, question.spec
         (column,), _ = without_missing(grid, question.columns, spec.missing, None)
-        places, notes = _places_of_cells(grid, column, spec)
+        places, mark, notes = _places_of_cells(grid, column, spec)
         # a word may be a whole cell, or at a place of a list
         every = [*question.columns, *places]
         (_, *places), missing = without_missing(grid, every, spec.missing, None, "place")
-        known = {*(spec.items or ()), *sure_words_of_ballots(places)}
-        refuse_several_names(grid, places, known)
-        refuse_missing_items(grid, places, known)
+        refuse_missing_items(grid, places, {*(spec.items or ()), *sure_words_of_ballots(places)})
+        question = question._replace(spec=spec._replace(tie_mark=mark))
         return question.with_columns(places, [*missing, *notes])
 
     def refuse_words_of_ballots(self, question: Question, words: Sequence[str]) -> NoReturn:
@@ -105,15 +104,17 @@ _Split = Callable[[str], list[str]]
 
 def _places_of_cells(
     grid: Grid, column: Column, spec: QuestionSpec
-) -> tuple[list[Column], list[str]]:
+) -> tuple[list[Column], str | None, list[str]]:
     """Split cells that hold a whole order into a column for each place.
 
-    Words that mean that nothing is ranked stay, and are no items.
+    Words that mean that nothing is ranked stay, and are no items. The mark between tied items is
+    returned, if it is known.
     """
     texts = [text for text in column.values if text]
     if not texts:
-        return [column], []
+        return [column], None, []
     split, notes = _way_without_brackets(grid, column, texts, spec)
+    mark = _mark_of_ties(texts, split)
     known = None if spec.items is None else set(spec.items)
     index: dict[str, int] = {"": 0}
     lengths = np.zeros(len(column.values), np.int32)
@@ -126,7 +127,7 @@ def _places_of_cells(
     for k, text in enumerate(column.values):
         parts = _without_end(split(text))
         said = said_of(parts)
-        listed = [x for x in said if x]
+        listed = [name for x in said if x for name in _tied_names(x, mark, known)]
         if (
             (len(listed) < len(said) and not spec.closes_gaps)
             or len(set(listed)) < len(listed)
@@ -135,7 +136,7 @@ def _places_of_cells(
             number = int(column.mapped(lambda x: "" in said_of(_without_end(split(x))), bool).sum())
             fill = f"{option('gaps', 'fill')} puts an item there that is the only one left out"
             hint = f"{remedy_of_gap('', number, spec.is_not_offered)}, and {fill}"
-            _refuse_list(grid.at_text(column, text), said, spec, hint)
+            _refuse_list(grid.at_text(column, text), said, listed, spec, hint)
         lengths[k] = len(parts)
         for part in parts:
             flat.append(index.setdefault(part, len(index)))
@@ -143,9 +144,28 @@ def _places_of_cells(
     codes = np.zeros((len(lengths), len(places)), np.int32)
     codes[places < lengths[:, None]] = flat
     every = np.ones(len(column.codes), bool)
-    return [
+    columns = [
         Column(f"place {k + 1}", list(index), codes[column.codes, k]).keep(every) for k in places
-    ], notes
+    ]
+    return columns, mark, notes
+
+
+def _mark_of_ties(texts: Sequence[str], split: _Split) -> str | None:
+    """Return what is between tied items in lists with arrows between the others, as A > B = C."""
+    parts = "\n".join(x for text in texts for x in split(text))
+    is_by_arrows = _ARROW.search("\n".join(texts)) and not _ARROW.search(parts)
+    return next((mark for mark in "=~" if is_by_arrows and mark in parts), None)
+
+
+def _tied_names(text: str, mark: str | None, known: set[str] | None) -> list[str]:
+    """Return the names at a place, as far as they are known to be several."""
+    marks = [mark] if mark else [] if known is None else ["=", "|", "/", ";", ","]
+    for one in marks:
+        names = [x.strip() for x in text.split(one)]
+        is_known = known is not None and text in known
+        if len(names) > 1 and not is_known and (mark or known is None or known.issuperset(names)):
+            return names
+    return [text]
 
 
 def _without_end(parts: list[str]) -> list[str]:
@@ -217,19 +237,12 @@ def _way_by_marks(
     def split(text: str) -> list[str]:
         return [x.strip() for x in text.split(mark)]
 
-    tied = next((text for text in texts if "=" in text or "~" in text), None)
-    if mark in (">", "≻", "->", "→") and tied is not None:
-        some = next(x for x in split(tied) if "=" in x or "~" in x)
-        number = int(column.mapped(lambda text: "=" in text or "~" in text, bool).sum())
-        raise RankingsError(
-            f"{grid.at_text(column, tied)}: ties are not supported, got {some!r}; "
-            f"{plural(number, 'row')} of {len(column.codes):,} have ties. With a column for each "
-            f"rank, {option('layout', 'votes', False)} and {option('overvote')} read them"
-        )
     return split, f"the items are separated by {mark!r}"
 
 
-def _refuse_list(where: str, parts: Sequence[str], spec: QuestionSpec, hint: str) -> NoReturn:
+def _refuse_list(
+    where: str, parts: Sequence[str], names: Sequence[str], spec: QuestionSpec, hint: str
+) -> NoReturn:
     """Say why the parts of a cell are no list of items, and a hint if a place is empty."""
     if "" in parts and not spec.closes_gaps:
         shown = shorten("; ".join(parts), _LENGTH)
@@ -239,13 +252,13 @@ def _refuse_list(where: str, parts: Sequence[str], spec: QuestionSpec, hint: str
                 f"{option('layout', 'ranks', False)}"
             )
         raise RankingsError(f"{where}: place {parts.index('') + 1} is empty in {shown!r}; {hint}")
-    twice = next((x for k, x in enumerate(parts) if x and x in parts[:k]), None)
+    twice = next((x for k, x in enumerate(names) if x in names[:k]), None)
     if twice is not None:
         cut = twice.endswith(("...", "…"))
         hint = "; the names seem to have been cut off" if cut else ""
         raise RankingsError(f"{where}: {twice!r} is listed twice{hint}")
     known = list(spec.items or ())
-    unknown = next(x for x in parts if x and x not in known)
+    unknown = next(x for x in names if x not in known)
     raise RankingsError(
         f"{where}: there is no item {unknown[:40]!r}; expected {names_shown(known, _SHOWN)}"
     )

@@ -32,6 +32,7 @@ class Long(Layout):
     name = "long"
     takes_patterns = False
     takes_highest_first = True
+    takes_offered = True
     has_lines_of_items = True
 
     def sign(self, table: Table, picked: Sequence[int], spec: QuestionSpec) -> str:
@@ -64,7 +65,8 @@ class Long(Layout):
         """Read ranks in numbers and words."""
         spec = question.spec
         names = spec.items or set(filter(None, question.special_column(spec.item).values))
-        return read_ranks(question, len(names), None, is_one_question=False)
+        judges = question.special_column(spec.judge).codes
+        return read_ranks(question, judges, len(names), None, is_one_question=False)
 
     def use_aliases(self, question: Question) -> Question:
         """Call items in their column by the names that aliases give them."""
@@ -96,14 +98,19 @@ class Long(Layout):
             row = int(np.argmax(wrong))
             refuse_rank(grid, row, rank, None, spec)
         first = judge.first_rows()
-        _refuse_several_texts(question, judge, first)
+        refuse_several_texts(question, judge, first)
 
         def where(k: int) -> str:
             return f"{grid.name}: judge {judge.values[k]!r}"
 
         ranked = ranks > 0
         entries = judge.codes[ranked], items[ranked], ranks[ranked]
-        return lists_of_ranks(names, entries, first, where, spec)
+        lists = lists_of_ranks(names, entries, first, where, spec)
+        if question.offered is None:
+            return lists
+        offered = np.full((len(first), len(names)), not spec.is_not_offered)
+        offered[judge.codes, items] = question.offered[:, 0]
+        return lists._replace(offered=offered)
 
     def table(self, orderings: np.ndarray, items: tuple[str, ...]) -> Lines:
         """Write a line for each item that is ranked."""
@@ -168,10 +175,10 @@ def _items(question: Question, judge: Column) -> tuple[tuple[str, ...], np.ndarr
     return names, items
 
 
-def _refuse_several_texts(question: Question, judge: Column, first: np.ndarray) -> None:
+def refuse_several_texts(question: Question, judge: Column, first: np.ndarray) -> None:
     """Refuse a judge of whom the rows say different things."""
     grid, spec = question.grid, question.spec
-    for name in (*spec.about, spec.counts):
+    for name in (*spec.about, spec.counts, spec.offers):
         if name is None:
             continue
         column = question.special_column(name)

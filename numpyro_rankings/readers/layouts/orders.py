@@ -1,7 +1,7 @@
 """A column for each place, the best first, with the name of the item there."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 import numpy as np
@@ -15,11 +15,11 @@ from numpyro_rankings.readers.answers import (
     refuse_missing_items,
     without_missing,
 )
-from numpyro_rankings.readers.grids import Column, Grid, first_places, table_of
+from numpyro_rankings.readers.grids import Column, Grid, first_places
 from numpyro_rankings.readers.headers import Table, name_columns
-from numpyro_rankings.readers.layouts.base import Layout, Lines, have_races
+from numpyro_rankings.readers.layouts.base import MARK_WORDS, Layout, Lines, have_races
 from numpyro_rankings.readers.lists import Lists, notes_of_holes, remedy_of_gap
-from numpyro_rankings.readers.other_questions import refuse_several_names, refuse_ticks
+from numpyro_rankings.readers.other_questions import refuse_ticks
 from numpyro_rankings.readers.questions import Question, QuestionSpec, options_beside
 from numpyro_rankings.readers.votes import sure_words_of_ballots
 from numpyro_rankings.words import shorten
@@ -28,6 +28,8 @@ from numpyro_rankings.words.options import option
 _LENGTH = 60  # letters of a name in a message
 _NO_PLACE = re.compile(r"\s*(?:#|no|nr|number|\d+\W*$)", re.IGNORECASE)  # may be items, as #1
 _WITH_NUMBER = re.compile(r"((?:.*\D)?)(\d{1,4})(\D*)", re.DOTALL)  # the last one
+_MARKS = ("|", ";", "=", "\n", "//", "/", ",")  # between several names at a place
+_SURE_MARKS = ("|", ";", "=", "\n")  # names rarely have these
 _WORST = re.compile(r"\b(?:worst|least|last|bottom)\b", re.IGNORECASE)
 _BEST = re.compile(r"\b(?:best|most|first|top|favou?rite)\b", re.IGNORECASE)
 
@@ -37,6 +39,8 @@ class Orders(Layout):
 
     name = "orders"
     columns_are = "the places"
+    takes_separator = True
+    takes_mark_of_ties = True  # whether the separator is what is between tied items
 
     def sign(self, table: Table, picked: Sequence[int], spec: QuestionSpec) -> str:
         """Columns are named 1st, 2nd, …; or their cells are names."""
@@ -75,9 +79,9 @@ class Orders(Layout):
         columns, notes = without_missing(grid, question.columns, spec.missing, None)
         if not (spec.closes_gaps or _places_by_names(question.names)):
             refuse_ticks(grid, columns)
-        known = {*(spec.items or ()), *sure_words_of_ballots(columns)}
-        refuse_several_names(grid, columns, known)
-        refuse_missing_items(grid, columns, known)
+        refuse_missing_items(grid, columns, {*(spec.items or ()), *sure_words_of_ballots(columns)})
+        mark = MARK_WORDS.get((spec.separator or "").lower(), spec.separator)
+        question = question._replace(spec=spec._replace(tie_mark=mark))
         return question.with_columns(columns, notes)
 
     def lists(self, question: Question) -> Lists:
@@ -86,32 +90,53 @@ class Orders(Layout):
         places = _places(question)
         if spec.items is None and sure_words_of_ballots(places):
             self.refuse_words_of_ballots(question, sorted(sure_words_of_ballots(places)))
-        index = _items_of_places(grid, places, spec.items)
-        orderings = table_of(places, index.__getitem__)
-        _refuse_twice(grid, places, orderings)
-        ends_gap = (orderings[:, :-1] < 0) & (orderings[:, 1:] >= 0)
+        names_in = self._names_at_places(grid, places, spec)
+        index = _items_of_places(grid, places, names_in, spec.items)
+        orderings, place_of = _items_at_places(places, names_in, index)
+        _refuse_twice(grid, places, names_in, orderings)
+        starts = np.searchsorted(place_of, np.arange(len(places)))
+        at_places = orderings[:, starts]
+        is_tied = (orderings >= 0).sum(1) > (at_places >= 0).sum(1)
+        ends_gap = (at_places[:, :-1] < 0) & (at_places[:, 1:] >= 0)
         has_gap, notes = ends_gap.any(1), tuple[str, ...]()
-        items = tuple(text for text in index if text)
+        items = tuple(index)
         if has_gap.any():
-            has_hole, left_out = _items_left_out(orderings, len(items))
+            has_hole, left_out = _items_left_out(at_places, len(items))
+            has_hole &= ~is_tied
             if spec.gaps == "refuse":
                 row = int(np.argmax(has_gap))
-                gap = next(place for place in places if not place.text(row))
-                after = places[int(np.argmax(ends_gap[row])) + 1]
                 alone = items[left_out[row]] if has_hole[row] else ""
                 remedy = remedy_of_gap(alone, int(has_gap.sum()), spec.is_not_offered)
-                raise RankingsError(
-                    f"{grid.at(row, gap)} is empty, but {after.name!r} is {after.text(row)!r}; "
-                    f"{remedy}"
-                )
+                _refuse_gap(grid, places, row, int(np.argmax(ends_gap[row])) + 1, remedy)
             notes = notes_of_holes(int(has_hole.sum()), spec)
             if spec.gaps == "fill":
-                orderings[has_hole, np.argmin(orderings[has_hole], axis=1)] = left_out[has_hole]
+                gap = starts[np.argmin(at_places[has_hole], axis=1)]
+                orderings[has_hole, gap] = left_out[has_hole]
                 has_gap &= ~has_hole
-            closed = np.argsort(orderings < 0, axis=1, kind="stable")
-            orderings = np.take_along_axis(orderings, closed, axis=1)
-        rows = np.arange(len(orderings))
-        return Lists(items, orderings, rows, grid.where, int(has_gap.sum()), notes=notes)
+        levels = np.where(orderings >= 0, place_of, -1)
+        closed = np.argsort(orderings < 0, axis=1, kind="stable")
+        orderings, levels = (np.take_along_axis(x, closed, axis=1) for x in (orderings, levels))
+        return Lists(
+            items,
+            orderings,
+            np.arange(len(orderings)),
+            grid.where,
+            int(has_gap.sum()),
+            notes=notes,
+            levels=levels if is_tied.any() else None,
+        )
+
+    def _names_at_places(
+        self, grid: Grid, places: Sequence[Column], spec: QuestionSpec
+    ) -> dict[str, list[str]]:
+        """Return the names in each text, of which there are several where items are tied."""
+        where = {
+            text: grid.at(row, places[k])
+            for text, (row, k) in sorted(first_places(places).items(), key=lambda x: x[1])
+            if text
+        }
+        names_in = names_in_cells(where, spec, spec.tie_mark, self.takes_mark_of_ties)
+        return {text: [spec.aliases.get(x, x) for x in names] for text, names in names_in.items()}
 
     def refuse_words_of_ballots(self, question: Question, words: Sequence[str]) -> NoReturn:
         """Refuse words such as undervote, and name the layout that reads them."""
@@ -230,23 +255,97 @@ def _places(question: Question) -> list[Column]:
 # ---------------------------------------------------------------------------------------------
 
 
-def _items_of_places(
-    grid: Grid, places: Sequence[Column], items: tuple[str, ...] | None
-) -> dict[str, int]:
-    """Return the index of each item; the text of an empty cell has -1.
+def names_in_cells(
+    places: Mapping[str, str], spec: QuestionSpec, mark: str | None, takes_mark: bool = True
+) -> dict[str, list[str]]:
+    """Return the names in texts: several in those of a tie, or of an overvote.
 
-    Without **items**, they are the texts of the cells, in order of first appearance.
+    :param places: where each text is first.
+    :param mark: what is between the names; without it, what is between names that other cells have.
+    :param takes_mark: whether an option names the mark.
     """
-    first = first_places(places)
-    listed = sorted((text for text in first if text), key=first.__getitem__)
-    known = listed if items is None else items
-    if unknown := [text for text in listed if text not in set(known)]:
-        row, k = first[unknown[0]]
+    items = set(spec.items or ())
+    alone = {*items, *spec.aliases, *places}
+    names_in = {text: [text] for text in places}
+    for text in places:
+        if mark is None and text not in items:
+            names_in[text] = _split_at_any(places[text], text, alone, takes_mark)
+        elif mark is not None and mark in text and text not in items:
+            names_in[text] = [x.strip() for x in text.split(mark)]
+            if not all(names_in[text]):
+                raise RankingsError(
+                    f"{places[text]}: {text[:60]!r} has an empty name between the separators "
+                    f"{mark!r}"
+                )
+    return names_in
+
+
+def _split_at_any(where: str, text: str, alone: set[str], takes_mark: bool) -> list[str]:
+    """Return the names in a cell, which are several if all of them are names."""
+    for mark in _MARKS:
+        parts = [x.strip() for x in text.split(mark)]
+        if len(parts) < 2:
+            continue
+        if all(x in alone for x in parts):
+            return parts
+        if takes_mark and mark in _SURE_MARKS and any(x in alone for x in parts):
+            other = next(x for x in parts if x not in alone)
+            raise RankingsError(
+                f"{where}: {text[:60]!r} seems to have several names, but no other cell has "
+                f"{other[:40]!r}; add {option('separator', mark)}, or {option('items')} with all "
+                "names"
+            )
+    return [text]
+
+
+def _items_of_places(
+    grid: Grid,
+    places: Sequence[Column],
+    names_in: Mapping[str, Sequence[str]],
+    items: tuple[str, ...] | None,
+) -> dict[str, int]:
+    """Return the index of each item.
+
+    Without **items**, they are the names in the cells, in order of first appearance.
+    """
+    names = dict.fromkeys(name for listed in names_in.values() for name in listed)
+    known = names if items is None else items
+    if unknown := next((x for x in names if x not in set(known)), None):
+        text = next(x for x, listed in names_in.items() if unknown in listed)
+        row, k = first_places(places)[text]
         raise RankingsError(
-            f"{grid.at(row, places[k])}: there is no item {unknown[0][:40]!r}; "
-            f"expected {names_shown(known)}"
+            f"{grid.at(row, places[k])}: there is no item {unknown[:40]!r}; "
+            f"expected {names_shown(list(known))}"
         )
-    return {"": -1} | {text: k for k, text in enumerate(known)}
+    return {name: k for k, name in enumerate(known)}
+
+
+def _items_at_places(
+    places: Sequence[Column], names_in: Mapping[str, Sequence[str]], index: Mapping[str, int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the items in the order of the places, and the place of each column.
+
+    :return: (rows, T) int32, -1 where there is none; and (T,).
+    """
+    tables, widths = [], []
+    for place in places:
+        lists = [[index[x] for x in names_in.get(text, ())] for text in place.values]
+        width = max(1, *map(len, lists))
+        padded = np.array([[*x, *[-1] * (width - len(x))] for x in lists], np.int32)
+        tables.append(padded[place.codes])
+        widths.append(width)
+    return np.concatenate(tables, axis=1), np.repeat(np.arange(len(places)), widths)
+
+
+def _refuse_gap(
+    grid: Grid, places: Sequence[Column], row: int, after: int, remedy: str
+) -> NoReturn:
+    """Say that a place of a row is empty, and one after it is not."""
+    gap = next(place for place in places if not place.text(row))
+    raise RankingsError(
+        f"{grid.at(row, gap)} is empty, but {places[after].name!r} is "
+        f"{places[after].text(row)!r}; {remedy}"
+    )
 
 
 def _items_left_out(orderings: np.ndarray, num_items: int) -> tuple[np.ndarray, np.ndarray]:
@@ -257,17 +356,23 @@ def _items_left_out(orderings: np.ndarray, num_items: int) -> tuple[np.ndarray, 
     return has_hole, num_items * (num_items - 1) // 2 - np.where(is_listed, orderings, 0).sum(1)
 
 
-def _refuse_twice(grid: Grid, places: Sequence[Column], orderings: np.ndarray) -> None:
+def _refuse_twice(
+    grid: Grid,
+    places: Sequence[Column],
+    names_in: Mapping[str, Sequence[str]],
+    orderings: np.ndarray,
+) -> None:
     """Refuse lists with an item for the second time."""
     ordered = np.sort(orderings, axis=1)
     is_twice = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(1)
     if not is_twice.any():
         return
     row = int(np.argmax(is_twice))
-    texts = [place.text(row) for place in places]
-    k = next(k for k, text in enumerate(texts) if text and text in texts[:k])
-    hint = f"; if it means that nothing is ranked, add {option('missing', texts[k])}"
+    listed = [(name, k) for k, x in enumerate(places) for name in names_in.get(x.text(row), ())]
+    earlier = [name for name, _ in listed]
+    name, k = next(x for n, x in enumerate(listed) if x[0] in earlier[:n])
+    hint = f"; if it means that nothing is ranked, add {option('missing', name)}"
     are_numbers = all(x.isdecimal() for place in places for x in place.values if x)
-    is_code = texts[k] == "0" if are_numbers else texts[k].isupper() and len(texts[k]) < 5
+    is_code = name == "0" if are_numbers else name.isupper() and len(name) < 5
     hint = hint if is_code else ""
-    raise RankingsError(f"{grid.at(row, places[k])}: {texts[k]!r} is listed twice{hint}")
+    raise RankingsError(f"{grid.at(row, places[k])}: {name!r} is listed twice{hint}")

@@ -25,6 +25,7 @@ class Ranks(Layout):
     columns_are = "the items"
     takes_rules = True
     takes_highest_first = True
+    takes_offered = True
     has_names_in_cells = False
     has_item_columns = True
 
@@ -71,7 +72,8 @@ class Ranks(Layout):
         """Read ranks in numbers and words."""
         spec, number = question.spec, len(question.columns)
         most = None if spec.may_rank_others else number
-        return read_ranks(question, number, most, is_one_question=spec.rules is None)
+        rows = np.arange(len(question.grid.numbers))
+        return read_ranks(question, rows, number, most, is_one_question=spec.rules is None)
 
     def use_aliases(self, question: Question) -> Question:
         """Call the columns by the names that aliases give their items."""
@@ -96,16 +98,17 @@ class Ranks(Layout):
         grid, spec = question.grid, question.spec
         names = _items(question)
         ranks = _ranks(question, names)
+        offered = question.offered
+        if offered is not None:
+            offered = offered[:, [question.names.index(name) for name in names]]
         if spec.rules is not None:
             spec = spec._replace(aliases={})  # the columns have the names of the items
-            return lists_of_ballots(grid, spec, votes_of_ranks(names, ranks))
-        rows, items = np.nonzero(ranks)
-        entries = rows, items, ranks[rows, items]
-        weights = None
-        if spec.counts is not None:
-            weights = np.maximum(ranks_in(grid.column(spec.counts), None), 0)
-        lines = np.arange(len(ranks))
-        return lists_of_ranks(names, entries, lines, grid.where, spec, weights, takes_rules=True)
+            lists = lists_of_ballots(grid, spec, votes_of_ranks(names, ranks))
+        else:
+            rows, items = np.nonzero(ranks)
+            entries = rows, items, ranks[rows, items]
+            lists = lists_of_ranks(names, entries, np.arange(len(ranks)), grid.where, spec)
+        return lists._replace(offered=offered)
 
     def table(self, orderings: np.ndarray, items: tuple[str, ...]) -> Lines:
         """Write whole numbers, masked where an item is not ranked."""

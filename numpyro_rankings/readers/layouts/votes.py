@@ -10,7 +10,7 @@ from numpyro_rankings.readers.ballots import BLANK, OVERVOTE
 from numpyro_rankings.readers.grids import Column, Grid, first_places, table_of
 from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.layouts.base import MARK_WORDS, BallotLayout
-from numpyro_rankings.readers.layouts.orders import order_of_numbers
+from numpyro_rankings.readers.layouts.orders import names_in_cells, order_of_numbers
 from numpyro_rankings.readers.lists import Lists
 from numpyro_rankings.readers.questions import Question, QuestionSpec, options_beside
 from numpyro_rankings.readers.votes import (
@@ -23,9 +23,6 @@ from numpyro_rankings.readers.votes import (
 )
 from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
-
-_MARKS = ("|", ";", "=", "\n", "//", "/", ",")  # between the names of an overvote
-_SURE_MARKS = ("|", ";", "=", "\n")  # names rarely have these
 
 
 class BallotVotes(BallotLayout):
@@ -105,7 +102,8 @@ def _read_votes(grid: Grid, ranks: Sequence[Column], spec: QuestionSpec) -> Vote
     for column in ranks:
         cells.update(column.counts())
     words = words_of_ballots(places, spec.items or ())
-    names_in = _names_in_cells(places, words, spec)
+    mark = MARK_WORDS.get((spec.separator or "").lower(), spec.separator)
+    names_in = names_in_cells({x: y for x, y in places.items() if x not in words}, spec, mark)
     in_several = {x for text, names in names_in.items() if len(names) > 1 for x in (text, *names)}
     known = {*(spec.items or ()), *spec.aliases, *words, *in_several}
     known.update(filter(is_write_in, places))
@@ -125,46 +123,6 @@ def _read_votes(grid: Grid, ranks: Sequence[Column], spec: QuestionSpec) -> Vote
         number = sum(cells[text] for text in several)
         notes.append(f"several names are in {plural(number, 'cell')}, such as {several[0][:60]!r}")
     return votes_of_marks(items, table_of(ranks, codes.__getitem__), notes)
-
-
-def _names_in_cells(
-    places: Mapping[str, str], words: Mapping[str, int], spec: QuestionSpec
-) -> dict[str, list[str]]:
-    """Return the names in the texts that are no words: several in those of an overvote."""
-    items = set(spec.items or ())
-    texts = [text for text in places if text not in words]
-    mark = MARK_WORDS.get((spec.separator or "").lower(), spec.separator)
-    alone = {*items, *spec.aliases, *texts}
-    names_in = {text: [text] for text in texts}
-    for text in texts:
-        if mark is None and text not in items:
-            names_in[text] = _split_at_any(places[text], text, alone)
-        elif mark is not None and mark in text and text not in items:
-            names_in[text] = [x.strip() for x in text.split(mark)]
-            if not all(names_in[text]):
-                raise RankingsError(
-                    f"{places[text]}: {text[:60]!r} has an empty name between the separators "
-                    f"{mark!r}"
-                )
-    return names_in
-
-
-def _split_at_any(where: str, text: str, alone: set[str]) -> list[str]:
-    """Return the names in a cell, which are several if all of them are names."""
-    for mark in _MARKS:
-        parts = [x.strip() for x in text.split(mark)]
-        if len(parts) < 2:
-            continue
-        if all(x in alone for x in parts):
-            return parts
-        if mark in _SURE_MARKS and any(x in alone for x in parts):
-            other = next(x for x in parts if x not in alone)
-            raise RankingsError(
-                f"{where}: {text[:60]!r} seems to have several names, but no other cell has "
-                f"{other[:40]!r}; add {option('separator', mark)}, or {option('items')} with all "
-                "names"
-            )
-    return [text]
 
 
 def _items(

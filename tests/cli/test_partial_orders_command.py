@@ -1,0 +1,165 @@
+"""The commands on tables with ties, of pairs, and of items that were not offered to all."""
+
+import csv
+import json
+import shlex
+
+import pytest
+from helpers.command_line import FEW_DRAWS, interrupting_after, run, weights_of_results
+
+from numpyro_rankings.cli import main
+
+TIED = "id,a,b,c,d\n" + "".join(
+    f"r{k},{row}\n"
+    for k, row in enumerate(["1,2,2,4", "1,2,3,4", "4,3,1,1", "2,1,3,4", ",1,,"] * 4)
+)
+PAIRS = "user,model_a,model_b,winner\n" + "".join(
+    f"u{k % 4},{row}\n"
+    for k, row in enumerate(["x,y,model_a", "y,z,model_a", "x,z,tie", "z,w,model_b", "x,w,x"] * 4)
+)
+RACES = "race,Ann,Bob,Cid,Dora\n" + "1,1,DNF,2,DNS\n2,DNF,1,2,3\n3,1,2,DNS,3\n4,2,1,3,DNS\n"
+QUICK = [*FEW_DRAWS, "--no-progress", "--out", "out"]
+
+
+@pytest.fixture(autouse=True)
+def _here(folder):
+    for name, text in (("tied.csv", TIED), ("pairs.csv", PAIRS), ("races.csv", RACES)):
+        (folder / name).write_text(text)
+
+
+def assignments():
+    """The rows of ``assignments.csv``."""
+    with open("out/assignments.csv", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+READ = {
+    "tied.csv": ["--layout", "ranks", "--judge", "id"],
+    "pairs.csv": [],
+    "races.csv": "--layout ranks --judge race --offered DNF --not-offered DNS".split(),
+}
+MODELS = {
+    "mallows": "--components 2".split(),
+    "beta": "--components 2 --sampler beta --init random".split(),
+    "plackett-luce": "--model plackett-luce --components 2".split(),
+    "gamma-process": "--model gamma-process".split(),
+    "dp-plackett-luce": "--model dp-plackett-luce --max-clusters 16".split(),
+}
+
+
+@pytest.mark.parametrize(
+    "model, file",
+    [
+        *((model, "tied.csv") for model in MODELS),
+        *((model, file) for model in ("mallows", "plackett-luce") for file in list(READ)[1:]),
+    ],
+)
+def test_models_take_them(capsys, plain_page, model, file):
+    assert main(["fit", file, *READ[file], *MODELS[model], *QUICK]) == 0
+    rows = assignments()
+    orders = {row.get("judge", row.get("row")): row["ordering"] for row in rows}
+    if file == "tied.csv":
+        assert orders["r0"] == "a > b = c > d" and orders["r2"] == "c = d > b > a"
+        assert [row["judge"] for row in rows] == [f"r{k}" for k in range(20)]
+        assert "8 of 20 judges tie items, which is read as no opinion" in capsys.readouterr().err
+    elif file == "pairs.csv":
+        assert [row["ordering"] for row in rows[:5]] == [
+            "x > y", "y > z", "x = z", "w > z", "x > w"
+        ]  # fmt: skip
+    else:
+        assert next(iter(orders.values())) == "Ann > Cid"
+
+
+def test_resume(capfd, plain_page, monkeypatch):
+    """The same file, read in the same way, goes on; read in another way it does not."""
+    command = ["fit", "tied.csv", *READ["tied.csv"], *MODELS["plackett-luce"], *QUICK]
+    assert main(command) == 0
+    alone = weights_of_results("out")
+    again = [*command[:-1], "other"]
+    with monkeypatch.context() as patch:
+        interrupting_after(1, patch)
+        main(again)
+    words = shlex.split(capfd.readouterr().err.strip().splitlines()[-1])[1:]
+    assert words[-2:] == ["--resume", "other"]
+    assert main([*words, "--ties", "order"]) == 2
+    assert "other" in capfd.readouterr().err
+    assert main(words) == 0
+    assert (weights_of_results("other") == alone).all()
+
+
+def test_what_tempered_chains_refuse(capsys):
+    tempered = ["--components", "2", "--sampler", "tempered"]
+    for file, more in (("tied.csv", tempered), ("races.csv", tempered),
+                       ("tied.csv", ["--components", "auto"])):  # fmt: skip
+        assert main(["fit", file, *READ[file], *more, *QUICK]) == 2
+        message = capsys.readouterr().err.splitlines()[-1]
+        assert "is for rankings alone: leave it out" in message
+        assert ("--ties drop" in message) == (file == "tied.csv")
+    assert main(["fit", "races.csv", *READ["races.csv"], "--model", "gamma-process", *QUICK]) == 2
+    assert "only --model mallows or plackett-luce can use them" in capsys.readouterr().err
+
+
+def test_mallows_takes_items_that_were_not_offered(capsys, plain_page):
+    read = "--layout ranks --judge race --missing DNF,DNS --unranked not-offered".split()
+    assert main(["fit", "races.csv", *read, "--components", "1", *QUICK]) == 0
+    assert "the rankings are read as partial orders" in capsys.readouterr().err
+
+
+def described(capsys, *arguments):
+    """The lines that the command prints, with single blanks, notes first."""
+    assert main(["describe", *arguments]) == 0
+    captured = capsys.readouterr()
+    return [" ".join(x.split()) for x in (captured.err + captured.out).splitlines()]
+
+
+def test_describe_counts_ties(capsys):
+    lines = described(capsys, "tied.csv", *READ["tied.csv"])
+    for line in (
+        "20 partial orders of 4 items, 5 of them different",
+        "8 have ties (40%)",
+        "items in the tie: number of ties",
+        "2: 8",
+        "Which model: all, mallows, plackett-luce, gamma-process, dp-plackett-luce",
+    ):
+        assert line in lines, line
+
+
+def test_describe_counts_pairs_and_cycles(capsys, folder):
+    lines = described(capsys, "pairs.csv")
+    assert "20 partial orders of 4 items, 5 of them different" in lines
+    said = "4 of 20 comparisons are ties, which are read as no opinion: use --ties drop to leave"
+    assert f"{said} them out" in lines
+    cycle = "who,winner,loser\nu1,a,b\nu1,b,c\nu1,c,a\nu2,d,e\nu3,d,e\n"
+    (folder / "cycle.csv").write_text(cycle)
+    lines = described(capsys, "cycle.csv", "--judge", "who")
+    assert "comparisons: 5 by 3 judges" in lines
+    said = "1 of 3 judges contradicts themselves, and is left out: judge 'u1': a > b > c > a"
+    assert said in lines
+    assert main(["fit", "cycle.csv", "--judge", "who"]) == 2
+    message = capsys.readouterr().err
+    assert "judge 'u1': the preferences contradict one another: a > b > c > a" in message
+    assert message.strip().endswith("fit cycle.csv --judge who --cycles drop")
+    lines = described(capsys, "cycle.csv")
+    apart = "no judge compares items of different sets, which are {a, b and c} and {d and e}: how"
+    assert any(line.removeprefix("note: ").startswith(apart) for line in lines)
+
+
+def test_describe_counts_what_was_offered(capsys):
+    lines = described(capsys, "races.csv", *READ["races.csv"])
+    assert "judges chose among 3 to 4 items each" in lines
+    assert "2 items in all were offered to a judge and not ranked" in lines
+    assert lines[-1].startswith("Which model: --model mallows or plackett-luce only")
+
+
+def test_the_page_of_describe(capsys, folder):
+    assert run("describe", "tied.csv", *READ["tied.csv"], "--plot", "page.html") == 0
+    assert "8 judges tie items" in (folder / "page.html").read_text(encoding="utf-8")
+
+
+def test_several_files_with_ties(folder, plain_page):
+    (folder / "data").mkdir()
+    for name in ("one", "two"):
+        (folder / "data" / f"{name}.csv").write_text(TIED)
+    assert main(["fit", "data", *READ["tied.csv"], *MODELS["plackett-luce"], *QUICK]) == 0
+    files = json.loads((folder / "out" / "fits.json").read_text())["files"]
+    assert {one["ended"] for one in files} == {"length"}
