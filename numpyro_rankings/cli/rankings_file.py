@@ -132,6 +132,7 @@ def read_unsupported_file(file: str | None, table: TableOptions) -> "Unsupported
     """Read a PrefLib file of categories, or one that no model can take; None for others."""
     from numpyro_rankings.rankings import RankingsError
     from numpyro_rankings.readers.formats import check_no_options
+    from numpyro_rankings.readers.tied_orders import PREFLIB_OPTIONS
     from numpyro_rankings.readers.unsupported import TiedOrders, read_unsupported
 
     if file is None:
@@ -139,7 +140,7 @@ def read_unsupported_file(file: str | None, table: TableOptions) -> "Unsupported
     check_file(file)
     with as_user_errors(RankingsError):
         unsupported = read_unsupported(file)
-        if isinstance(unsupported, TiedOrders) or table.overvote is not None:
+        if isinstance(unsupported, TiedOrders) or {*PREFLIB_OPTIONS} & table.given().keys():
             return None  # it is read as rankings are
         if unsupported is not None:
             check_no_options(file, "a PrefLib file", table.layout, table.given())

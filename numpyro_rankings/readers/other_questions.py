@@ -35,6 +35,7 @@ _SIDES |= set(
     "both win loss 10 01 05 1212 0505 ½½ ½ x drawn equal same neither bothbad tiebothbad "
     "nopreference".split()
 )  # also letters of results such as 1-0, 0.5-0.5 and 1/2-1/2
+_SCORES = re.compile(r"\d{2,4}")  # letters of 3-1 and 0.5-0.5
 _OF_PAIRS = (
     ("a", "b"),
     ("1", "2"),

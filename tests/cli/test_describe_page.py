@@ -12,10 +12,9 @@ from numpyro_rankings.cli.describe_rankings import (
     _column,
     description,
     often_first,
-    pairwise_shares,
 )
 from numpyro_rankings.datasets import load_dataset
-from numpyro_rankings.rankings.counts import item_counts, judges_by_length
+from numpyro_rankings.rankings.counts import item_counts, judges_by_length, shares_above
 from numpyro_rankings.readers.surveys import survey_of
 from numpyro_rankings.report import description as report_of_file
 
@@ -123,7 +122,7 @@ def test_counts(with_choice_sets):
     )
     items = often_first(r)
     assert len(items) == 12 and (np.diff(found.first[items]) <= 0).all()
-    shares = pairwise_shares(r, items)
+    shares = shares_above(r, items)
     last = np.where(np.isnan(ranks), np.inf, ranks)
     for k, i in ((0, 1), (3, 2), (11, 5)):
         a, b = items[k], items[i]
