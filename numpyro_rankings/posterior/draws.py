@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpyro.infer import MCMC
@@ -15,7 +15,7 @@ from numpyro_rankings.infer.ddcrp.base import LinkGibbs
 from numpyro_rankings.infer.latent_orders import find_orders
 from numpyro_rankings.infer.partition.base import PartitionKernel
 from numpyro_rankings.posterior.diagnostics import NUM_COMPONENTS, as_dataset
-from numpyro_rankings.rankings import Comparisons, Orders, Rankings, check_rows
+from numpyro_rankings.rankings import Comparisons, Orders, PartialOrders, Rankings, check_rows
 
 Partition = Literal["population", "components", "process", "links", "unknown"]
 NumComponents = int | Literal["auto"] | None
@@ -311,9 +311,15 @@ class Draws:
         return self.rankings
 
     @property
-    def said(self) -> Rankings | Orders:
-        """What the judges said: the rankings, partial orders or comparisons that were fitted."""
-        return self.fitted if self.orders is None else self.orders
+    def said(self) -> Rankings | PartialOrders:
+        """What the judges said: the rankings, or the partial orders, that were fitted.
+
+        :raises TypeError: if they were not given, or if these were comparisons.
+        """
+        if self.orders is None:
+            return self.fitted
+        check_rows(self.orders)
+        return cast(PartialOrders, self.orders)
 
     @property
     def stand_in(self) -> Rankings:
@@ -488,9 +494,7 @@ def with_sizes(named: Samples) -> Samples:
     return {**named, "cluster_sizes": sizes.reshape(*labels.shape[:-1], slots)}
 
 
-def check_fitted(
-    num_rankings: int | None, num_items: int, rankings: Rankings | Orders
-) -> None:
+def check_fitted(num_rankings: int | None, num_items: int, rankings: Rankings | Orders) -> None:
     """Refuse rankings of another number or of other items than were fitted, as far as is known."""
     fitted = rankings.num_rankings if num_rankings is None else num_rankings
     if (fitted, num_items) != (rankings.num_rankings, rankings.num_items):

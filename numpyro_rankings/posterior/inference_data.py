@@ -331,7 +331,7 @@ def _wants_log_likelihood(draws: Draws, asked: bool | Literal["auto"]) -> bool:
     """Return whether to compute the log likelihood; warn if it is left out because of its size."""
     if draws.data == "comparisons":
         if asked is True:
-            check_rows(draws.said)
+            check_rows(draws.orders)
         return False
     num_rankings = draws.said.num_rankings
     num_values = draws.num_chains * draws.num_draws * num_rankings

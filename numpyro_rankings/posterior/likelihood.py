@@ -68,8 +68,8 @@ def cost_of_value(draws: Draws) -> float:
     of_new = family.cost_of_new_cluster if draws.is_mixture else 1
     if draws.orders is None:
         return of_new
-    rows = scored(family, draws.orders.unique())
-    return of_new * max(1.0, rows.num_terms / (_TERMS_OF_LIST * draws.orders.num_rankings))
+    rows = scored(family, draws.said.unique())
+    return of_new * max(1.0, rows.num_terms / (_TERMS_OF_LIST * draws.said.num_rankings))
 
 
 def parameters_of(draws: Draws) -> dict[str, np.ndarray]:

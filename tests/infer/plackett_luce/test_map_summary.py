@@ -1,6 +1,7 @@
 """Standard errors and quasi-variances of the weights of highest likelihood."""
 
 import sys
+import tracemalloc
 
 import jax
 import numpy as np
@@ -113,6 +114,24 @@ def test_quasi_variances_are_nearest_in_relative_error():
             assert loss(other) > loss(quasi)
     ratio = np.sqrt((quasi[low] + quasi[high]) / v)
     assert error == pytest.approx(np.abs(ratio - 1).max()) and error < 0.1
+
+
+def test_quasi_variances_of_many_items_need_little_memory():
+    """A table of items by items, and none of pairs by items, which were 20 GB for 1,000 items."""
+    n, rng = 200, np.random.default_rng(0)
+    quasi = rng.uniform(0.5, 1.5, n)
+    factor = rng.normal(size=(n, 3)) / 10
+    tracemalloc.start()
+    try:
+        found, error = module._quasi_variances(np.diag(quasi) + factor @ factor.T)
+        assert tracemalloc.get_traced_memory()[1] < 40 * 8 * n**2
+    finally:
+        tracemalloc.stop()
+    np.testing.assert_allclose(found, quasi, rtol=0.2)
+    assert error < 0.1
+    exact, error = module._quasi_variances(np.diag(quasi))
+    np.testing.assert_allclose(exact, quasi, rtol=1e-7)
+    assert error < 1e-8
 
 
 def test_the_table():
