@@ -40,7 +40,7 @@ class RankingKernel(GibbsKernel):
     """Base of the kernels whose data are rankings and nothing else."""
 
     _alpha: float | dist.Distribution
-    _mistake_prior: tuple[float, float] = tuple(MistakePrior())
+    _mistake_prior: tuple[float, float] = (1.0, 3.0)  # as of MistakePrior()
 
     def __init__(
         self, model: Callable, mistake_prior: tuple[float, float] = _mistake_prior
@@ -49,7 +49,7 @@ class RankingKernel(GibbsKernel):
         leave_to_model(self._is_block, mistake_prior=prior != MistakePrior())
         if prior != MistakePrior():
             # the default is no setting, so that runs which began before there was one can go on
-            self._mistake_prior = tuple(prior)
+            self._mistake_prior = (prior.a, prior.b)  # whose fields would be settings by name
         if self.takes_partial_orders:
             model = partial(of_latent_orders, model, self._prepare_orders, prior)
         super().__init__(model)
