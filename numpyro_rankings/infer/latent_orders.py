@@ -121,7 +121,7 @@ class PlackettLuceLists(NamedTuple):
 
 
 def plackett_luce_lists(
-    orders: PartialOrders, labels: Array, weights: Array, pool: Array | None = None
+    orders: Orders, labels: Array, weights: Array, pool: Array | None = None
 ) -> PlackettLuceLists:
     """Return the likelihood of the lists of judges with a label each.
 
@@ -284,7 +284,7 @@ def draw_orderings(
     )
     indices = jnp.broadcast_to(_places(listed), listed.shape)
     order = None if margins is None else _by_place(indices, place)
-    carry = place, values, likelihood.start(values), order
+    carry: tuple = place, values, likelihood.start(values), order
     (place, *_), _ = jax.lax.scan(move, carry, items)
     return _by_place(listed, place).T
 

@@ -43,16 +43,16 @@ class RankingKernel(GibbsKernel):
     """Base of the kernels whose data are rankings and nothing else."""
 
     _alpha: float | dist.Distribution
-    _mistake_prior = MistakePrior()
+    _mistake_prior: tuple[float, float] = (1.0, 3.0)  # as of MistakePrior()
 
     def __init__(
         self, model: Callable, mistake_prior: tuple[float, float] = _mistake_prior
     ) -> None:
         prior = check_mistake_prior(mistake_prior)
-        leave_to_model(self._is_block, mistake_prior=prior != self._mistake_prior)
-        if prior != self._mistake_prior:
+        leave_to_model(self._is_block, mistake_prior=prior != MistakePrior())
+        if prior != MistakePrior():
             # the default is no setting, so that runs which began before there was one can go on
-            self._mistake_prior = prior
+            self._mistake_prior = (prior.a, prior.b)  # whose fields would be settings by name
         if self.takes_partial_orders:
             model = partial(of_latent_orders, model, self._prepare_orders, prior)
         super().__init__(model)
@@ -136,7 +136,9 @@ class RankingKernel(GibbsKernel):
         assert mistake is not None
         orderings = draw_orderings_of_comparisons(key, orders, orderings, lists, mistake)
         numbers = _numbers_of(orders, orderings)
-        return orderings, self._mistake_prior.draw(random.fold_in(key, 1), mistake, *numbers)
+        return orderings, MistakePrior(*self._mistake_prior).draw(
+            random.fold_in(key, 1), mistake, *numbers
+        )
 
     def _move_labels(
         self, key: Array, z: dict, orderings: Array, given: tuple, orders: Orders
@@ -159,8 +161,8 @@ class RankingKernel(GibbsKernel):
         """Return a state of rankings with the orderings, and the log joint of comparisons."""
         if isinstance(orders, Comparisons):
             assert mistake is not None
-            own = self._mistake_prior.log_joint(mistake, *_numbers_of(orders, orderings))
-            z = state.z
+            prior, z = MistakePrior(*self._mistake_prior), state.z
+            own = prior.log_joint(mistake, *_numbers_of(orders, orderings))
             log_joint, rest = add_pairs((z["log_joint"], z["log_joint_rest"]), own)
             z = z | {MISTAKE: mistake, "log_joint": log_joint, "log_joint_rest": rest}
             state = state._replace(z=z, potential_energy=-log_joint)

@@ -99,7 +99,7 @@ class Comparisons(RowsOfJudges):
     @property
     def has_cycles(self) -> np.ndarray:
         """Whether the comparisons of a row contradict one another, bool (rows,)."""
-        return closure(np.asarray(self.wins) > 0).diagonal(axis1=1, axis2=2).any(1)
+        return np.einsum("rii->ri", closure(np.asarray(self.wins) > 0)).any(axis=1)
 
     @property
     def prefers(self) -> Array:
