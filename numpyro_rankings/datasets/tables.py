@@ -34,4 +34,6 @@ def load_dataset(name: str = "apa1980") -> Rankings:
         known = ", ".join(list_datasets())
         raise RankingsError(f"there is no data set {name!r}; the bundled data are {known}")
     with resources.as_file(resources.files("numpyro_rankings") / "data" / f"{name}.csv") as path:
-        return read_table(path)
+        rankings = read_table(path)
+    assert isinstance(rankings, Rankings)  # as the bundled data are
+    return rankings

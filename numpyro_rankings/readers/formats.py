@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from numpyro_rankings.rankings import PartialOrders, Rankings, RankingsError
+from numpyro_rankings.rankings.counts import ties_in_words
 from numpyro_rankings.readers.all_questions import read_or_ask
 from numpyro_rankings.readers.blt import BLT, looks_like_blt, read_blt
 from numpyro_rankings.readers.cast_votes import CAST_VOTES, looks_like_cast_votes, read_cast_votes
@@ -219,7 +220,10 @@ def _read(source: Any, layout: str | None = None, **options: Any) -> Survey:
     if extension in TEXT_SUFFIXES and is_own_table(source, options.get("encoding")):
         encoding = options.pop("encoding", None)
         check_no_options(name, "a table that names its items", layout, options)
-        return survey_of(read_table(source, encoding), "a table of this project's own format")
+        survey = survey_of(read_table(source, encoding), "a table of this project's own format")
+        if ties := ties_in_words(survey.rankings):
+            survey.notes.append(ties)
+        return survey
     if extension in _TABLES:
         return read_layout(source, layout, **options)
     if not Path(name).exists():

@@ -10,8 +10,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from numpyro_rankings.rankings import Rankings, RankingsError, build_rankings, check_rankings
+from numpyro_rankings.rankings import (
+    PartialOrders,
+    Rankings,
+    RankingsError,
+    build_rankings,
+    check_rankings,
+)
 from numpyro_rankings.rankings.names import names_shown
+from numpyro_rankings.rankings.partial_orders import build_partial_orders
+from numpyro_rankings.rankings.preferences import above_of_levels
 from numpyro_rankings.readers.grids import whole_number
 from numpyro_rankings.readers.text import check_writable_names, first_lines, read_lines, weight_hint
 
@@ -31,7 +39,7 @@ class _Header(NamedTuple):
     width: int  # all cells of the line, empty ones at its end included
 
 
-def read_table(path: str | os.PathLike, encoding: str | None = None) -> Rankings:
+def read_table(path: str | os.PathLike, encoding: str | None = None) -> Rankings | PartialOrders:
     """Read rankings in the project's own text format.
 
     Lines that begin with ``#`` are comments, except those that name the items in index order, each
@@ -46,6 +54,8 @@ def read_table(path: str | os.PathLike, encoding: str | None = None) -> Rankings
         count,ordering
         14,C>A>B
         6,B
+
+    Tied items have ``=`` between them, as in ``14,C>A=B``; then partial orders are returned.
 
     An optional third column ``offered`` contains the choice set: the codes of the items that were
     offered, separated by blanks.
@@ -78,14 +88,15 @@ def read_table(path: str | os.PathLike, encoding: str | None = None) -> Rankings
             f"{name}:{start}: a ranking needs at least 2 items, each named by a line such as "
             f"'# item A: Ann Able', got {len(codes)}"
         )
-    numbers, counts, listed, offered = [], [], [], []
+    numbers, counts, listed, levels, offered = [], [], [], [], []
     for number, line in enumerate(lines[start:], start + 1):
         where = f"{name}:{number}"
         if not (cells := _cells_of_row(where, line, header)):
             continue
         numbers.append(number)
         counts.append(_parse_count(where, cells[0].strip()))
-        listed.append(_parse_items(where, cells[1].split(">"), codes))
+        listed.append(_parse_items(where, re.split("[>=]", cells[1]), codes))
+        levels.append(np.cumsum([0, *(mark == ">" for mark in re.findall("[>=]", cells[1]))]))
         if header.columns == 3:
             offered.append(_parse_items(where, cells[2].split(), codes))
     if not numbers:
@@ -94,9 +105,15 @@ def read_table(path: str | os.PathLike, encoding: str | None = None) -> Rankings
     if choice_sets is not None:
         for k, row in enumerate(offered):
             choice_sets[k, row] = True
-    return build_rankings(
-        listed, items, counts, choice_sets, where=lambda k: f"{name}:{numbers[k]}"
-    )
+
+    def of_row(k: int) -> str:
+        return f"{name}:{numbers[k]}"
+
+    rankings = build_rankings(listed, items, counts, choice_sets, of_row)
+    if all(of_list[-1] + 1 == len(of_list) for of_list in levels):
+        return rankings
+    table, above = above_of_levels(np.asarray(rankings.orderings), levels)
+    return build_partial_orders(table, above, items, (counts, choice_sets, "below"), of_row)
 
 
 def _read_items(
@@ -270,7 +287,7 @@ def _parse_items(where: str, texts: Sequence[str], codes: dict[str, int]) -> lis
         raise RankingsError(f"{where}: an empty ranking")
     for text in texts:
         if any(mark in text for mark in "={}"):
-            raise RankingsError(f"{where}: ties are not supported, got {text[:40]!r}")
+            raise RankingsError(f"{where}: ties are written as A=B, got {text[:40]!r}")
         if text not in codes:
             known = names_shown(list(codes), 10)
             raise RankingsError(f"{where}: there is no item {text[:40]!r}; expected {known}")

@@ -113,6 +113,8 @@ def test_refusals(tmp_path):
         read_survey(path, "ranks", judge="race", offered="DNF", not_offered="dnf")
     with refusal("got 'DNF'", "offered='DNF' or not_offered='DNF' if it says whether"):
         read_survey(path, "ranks", judge="race", not_offered="DNS")
+    with refusal("offered and not_offered do not go with the rules of ballots"):
+        read_survey(path, "ranks", judge="race", offered="DNF", overvote="stop")
     orders = write(tmp_path, COLUMN["orders"], "o.csv")
     with refusal("offered='DNF' says what cells mean in the layouts ranks and long; in the layout "
                  "orders offered= names a column"):  # fmt: skip

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from helpers.readers import refusal, write
 
-from numpyro_rankings import Rankings, RankingsError
+from numpyro_rankings import PartialOrders, Rankings, RankingsError
 from numpyro_rankings.readers import read_rankings, read_survey, read_table, write_table
 
 NAMES = ("Ann Able", "Bob, Jr", 'the "Best"', "maté; thé", "7")
@@ -135,3 +135,22 @@ def test_names_that_no_line_can_hold(tmp_path):
         with pytest.raises(RankingsError, match=r"the item name|no text file can contain"):
             write_table(Rankings.from_orderings([[0]], items=[name, "c"]), tmp_path / "x.csv")
     assert not list(tmp_path.iterdir())
+
+
+def test_ties(tmp_path):
+    text = "# item A: Ann\n# item B: Bob\n# item C: Cid\ncount,ordering\n3,B>A = C\n1,C=A\n2,B\n"
+    path = write(tmp_path, text, "x.csv")
+    expected = PartialOrders.from_buckets(
+        [[1, [0, 2]], [[0, 2]], [1]], items=["Ann", "Bob", "Cid"], counts=[3, 1, 2]
+    )
+    assert read_table(path) == read_rankings(path) == expected
+    assert read_survey(path).notes == [
+        "4 judges tie items, which counts as no opinion between them"
+    ]
+    offered = text.replace("ordering", "ordering,offered").replace("= C", "= C,A B C")
+    path = write(tmp_path, offered.replace("C=A", "C=A,A C").replace("2,B", "2,B,A B"), "x.csv")
+    assert read_table(path).choice_sets.tolist() == [
+        [True, True, True], [True, False, True], [True, True, False]
+    ]  # fmt: skip
+    with refusal("x.csv:5: item 'Cid' is listed twice"):
+        read_table(write(tmp_path, text.replace("B>A = C", "B>C = C"), "x.csv"))

@@ -106,7 +106,12 @@ class Layout(ABC):
             raise RankingsError(
                 f"separator goes with the layout cell, orders or votes, not with {self.name}"
             )
-        if (words := spec.offered or spec.not_offered) and not self.takes_offered:
+        words = spec.offered or spec.not_offered
+        if words and spec.rules is not None:
+            raise RankingsError(
+                f"{grid.name}: offered and not_offered do not go with the rules of ballots"
+            )
+        if words and not self.takes_offered:
             name = "offered" if spec.offered else "not_offered"
             raise RankingsError(
                 f"{grid.name}: {option(name, words, False)} says what cells mean in the layouts "

@@ -103,11 +103,10 @@ class Ranks(Layout):
             offered = offered[:, [question.names.index(name) for name in names]]
         if spec.rules is not None:
             spec = spec._replace(aliases={})  # the columns have the names of the items
-            lists = lists_of_ballots(grid, spec, votes_of_ranks(names, ranks))
-        else:
-            rows, items = np.nonzero(ranks)
-            entries = rows, items, ranks[rows, items]
-            lists = lists_of_ranks(names, entries, np.arange(len(ranks)), grid.where, spec)
+            return lists_of_ballots(grid, spec, votes_of_ranks(names, ranks))
+        rows, items = np.nonzero(ranks)
+        entries = rows, items, ranks[rows, items]
+        lists = lists_of_ranks(names, entries, np.arange(len(ranks)), grid.where, spec)
         return lists._replace(offered=offered)
 
     def table(self, orderings: np.ndarray, items: tuple[str, ...]) -> Lines:
