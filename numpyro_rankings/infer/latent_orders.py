@@ -198,8 +198,8 @@ def find_orders(args: tuple, kwargs: dict) -> Orders | None:
     return None
 
 
-def check_memory(orders: PartialOrders, num_chains: int) -> None:
-    """Refuse partial orders if there is too little memory for the preferences of all judges."""
+def check_memory(orders: Orders, num_chains: int) -> None:
+    """Refuse orders if there is too little memory for the preferences of all judges."""
     # A bit for each pair of items of each judge takes a byte. There are these of the judges, and
     # two copies with other axes; items that were not offered may have to be listed, too.
     size = orders.num_rankings

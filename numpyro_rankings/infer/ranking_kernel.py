@@ -141,16 +141,17 @@ class RankingKernel(GibbsKernel):
         )
 
     def _move_labels(
-        self, key: Array, z: dict, orderings: Array, given: tuple, orders: Orders
+        self, key: Array, z: dict, orderings: Array, given: tuple[tuple, dict], orders: Orders
     ) -> tuple[dict, Array]:
         """Draw the labels of some judges together with their orderings."""
-        partition = self._partition(z, *given)
+        args, kwargs = given
+        partition = self._partition(z, args, kwargs)
         if partition is None or isinstance(orders, Comparisons):
             return z, orderings
         site = self._sites["assignments"]
 
         def likelihood(labels: Array) -> Lists:
-            return self._lists(z | {site: labels}, *given, orders)
+            return self._lists(z | {site: labels}, args, kwargs, orders)
 
         labels, orderings = draw_labels_and_orderings(key, orders, orderings, partition, likelihood)
         return z | {site: labels.astype(z[site].dtype)}, orderings

@@ -12,6 +12,7 @@ from numpyro_rankings.posterior.bloc_orders import NoBlocsError
 from numpyro_rankings.posterior.bloc_search import BlocComponents, BlocFit, BlocSearch, normalised
 from numpyro_rankings.posterior.draws import Draws
 from numpyro_rankings.posterior.partitions import variation_of_table
+from numpyro_rankings.rankings import PartialOrders, Rankings
 
 MOST_BLOCS = 8  # that are tried by default
 SAME_KEPT = 0.01  # a start arrives at the best if it keeps this much less at most,
@@ -34,7 +35,9 @@ class BlocData:
         said, family = draws.said, draws.check_family()
         self.draws, self.items, self._family = draws, said.items, family
         # the distinct row of each given row, and of each ranking
-        self.distinct, self.row_of_given = said.merged()
+        distinct: Rankings | PartialOrders
+        distinct, self.row_of_given = said.merged()
+        self.distinct = distinct
         self.row_index = self.row_of_given[np.asarray(said.row_index)]
         self.search = BlocSearch(self.distinct, family)
         self.counts = self.search.counts

@@ -98,9 +98,9 @@ def _all_orderings(orders: PartialOrders, has_pool: bool) -> tuple[Rankings, np.
     listed = np.asarray(orders.listed)
     for row, of_row in enumerate(parts):
         places = np.zeros((1, 0), int)
-        for start, some in sorted(of_row, key=lambda part: part[0]):
-            again = np.repeat(places, len(some), axis=0)
-            places = np.hstack([again, np.tile(start + some, (len(places), 1))])
+        for start, few in sorted(of_row, key=lambda part: part[0]):
+            again = np.repeat(places, len(few), axis=0)
+            places = np.hstack([again, np.tile(start + few, (len(places), 1))])
         table[first : first + len(places), : places.shape[1]] = listed[row][places]
         first += len(places)
     offered = orders.offered()

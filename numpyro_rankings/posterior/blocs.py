@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -274,7 +274,10 @@ def search_work(draws: Collection[str], said: Rankings | PartialOrders) -> float
     :raises TooManyOrderingsError: if there is none, because partial orders leave too much open.
     """
     family = family_of(draws)
-    rankings = said if family is None else SearchedRows(_as_scored(said, family), family).rankings
+    rankings = cast(
+        Rankings,
+        said if family is None else SearchedRows(_as_scored(said, family), family).rankings,
+    )
     of_choices = float(count_cells(rankings) * rankings.num_items)
     return rankings.orderings.size + (1.0 if family is None else family.fit_cost) * of_choices
 
@@ -307,7 +310,7 @@ def read_draws(source: Any, rankings: Rankings | PartialOrders) -> Draws:
     _check_shapes(draws, family)
     draws = draws.with_rankings(rankings)
     if draws.orders is not None:
-        draws = replace(draws, orders=family.prepared(draws.orders))
+        draws = replace(draws, orders=family.prepared(cast(PartialOrders, draws.said)))
     _check_values(draws, family)
     return draws
 
