@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpyro_rankings.cli.progress import Progress
     from numpyro_rankings.posterior import Blocs, Draws
-    from numpyro_rankings.rankings import Rankings
+    from numpyro_rankings.rankings import PartialOrders, Rankings
     from numpyro_rankings.report.findings import Findings
     from numpyro_rankings.report.page import Status
     from numpyro_rankings.run import Run
@@ -154,7 +154,7 @@ class _BlocFinder:
     they are found where they help.
     """
 
-    def __init__(self, rankings: "Rankings", asked: int | None) -> None:
+    def __init__(self, rankings: "Rankings | PartialOrders", asked: int | None) -> None:
         self._rankings, self._asked = rankings, asked
         self._takes: float | None = None
 
@@ -191,7 +191,7 @@ class _BlocFinder:
 
 
 def finder_of_groups(
-    rankings: "Rankings",
+    rankings: "Rankings | PartialOrders",
     title: str,
     chains: int,
     details: "Callable[[Run], dict[str, str]]",
@@ -226,7 +226,9 @@ def finder_of_groups(
     return find
 
 
-def _findings_so_far(run: "Run", draws: "Draws", rankings: "Rankings") -> "Findings":
+def _findings_so_far(
+    run: "Run", draws: "Draws", rankings: "Rankings | PartialOrders"
+) -> "Findings":
     """Describe the draw that agrees best with the others."""
     import numpy as np
 

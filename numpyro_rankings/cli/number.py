@@ -3,7 +3,7 @@
 import csv
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from numpyro_rankings.cli.arguments import HopelessError, UserError, as_user_errors
 from numpyro_rankings.cli.models import AUTO, MODELS, MOST_TRIED, ModelOptions
@@ -12,7 +12,7 @@ from numpyro_rankings.words import number, plural
 
 if TYPE_CHECKING:
     from numpyro_rankings.cli.session import RunSession
-    from numpyro_rankings.rankings import Rankings
+    from numpyro_rankings.rankings import PartialOrders, Rankings
 
 PATH = "path.csv"
 _APART = 2**20  # its random numbers are not those of a chain
@@ -20,7 +20,7 @@ _SHARE = 0.5  # of the time, after which no further number is begun
 
 
 def choose_components(
-    session: "RunSession", options: ModelOptions, rankings: "Rankings"
+    session: "RunSession", options: ModelOptions, rankings: "Rankings | PartialOrders"
 ) -> tuple[ModelOptions, Any]:
     """Return the options with the number of components to fit, and the path that it is of.
 
@@ -39,7 +39,7 @@ def choose_components(
             "the run was not begun with --components auto: give the number that it was begun with"
         )
     if path is None:
-        path = _find(session, options, rankings)
+        path = _find(session, options, cast("Rankings", rankings))  # others were refused
         session.keep(path)
     choice = choose_number(path)
     chosen = replace(

@@ -18,7 +18,7 @@ from numpyro_rankings.words.commands import words_of_options
 if TYPE_CHECKING:
     from numpyro_rankings.rankings import RankingsError
     from numpyro_rankings.readers import Survey
-    from numpyro_rankings.readers.unsupported import Unsupported
+    from numpyro_rankings.readers.unsupported import Categories, MatchingGraph
 
 FORMATS_IN_WORDS = """\
 FILE is a PrefLib file of orders (.soc, .soi; with ties .toc, .toi, .cat), or a table (.csv, .tsv,
@@ -128,7 +128,9 @@ def _asked(file: str, error: "RankingsError") -> UserError:
     return QuestionsError(message, found.options, about)
 
 
-def read_unsupported_file(file: str | None, table: TableOptions) -> "Unsupported | None":
+def read_unsupported_file(
+    file: str | None, table: TableOptions
+) -> "Categories | MatchingGraph | None":
     """Read a PrefLib file of categories, or one that no model can take; None for others."""
     from numpyro_rankings.rankings import RankingsError
     from numpyro_rankings.readers.formats import check_no_options

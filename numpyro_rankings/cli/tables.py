@@ -71,7 +71,7 @@ def write_assignments(
 def write_blocs(
     path: Path,
     findings: "Findings",
-    rankings: "Rankings",
+    rankings: "Rankings | PartialOrders",
     about: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
     """Write ``blocs.csv``, one row for each bloc of each level from 2 on, numbered from 1."""
@@ -138,7 +138,9 @@ def _columns_of_any(number: int, p: "Profile", findings: "Findings") -> dict[str
 
 
 def columns_of_rankings(
-    p: "RankingProfile", rankings: "Rankings", about: Mapping[str, Sequence[str]] | None = None
+    p: "RankingProfile",
+    rankings: "Rankings | PartialOrders",
+    about: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, str]:
     """Return the columns of a cluster of rankings, with texts about its items by column."""
     return {
@@ -152,7 +154,7 @@ def columns_of_rankings(
 
 def _columns_of_order(
     group: "RankingProfile | Bloc",
-    rankings: "Rankings",
+    rankings: "Rankings | PartialOrders",
     about: Mapping[str, Sequence[str]] | None,
 ) -> dict[str, str]:
     place = {item: k for k, item in enumerate(rankings.items)}

@@ -24,7 +24,7 @@ INTERVAL = (0.05, 0.95)  # quantiles of the intervals of profiles
 Arrays = Mapping[str, np.ndarray]
 PartitionPriors = tuple[Literal["components", "process"], ...]
 SiteAxes = Mapping[str, tuple[str, ...]]
-RowsT = TypeVar("RowsT", bound=Rows)
+RowsT = TypeVar("RowsT", Rankings, PartialOrders, Rankings | PartialOrders)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -52,7 +52,7 @@ class ItemPool(PlackettLuce):
 
     def described(self, rankings: RowsT) -> RowsT:
         """Return the rankings, or partial orders, of the items that occur."""
-        return cast(Any, rankings).of_listed_items()
+        return rankings.of_listed_items()
 
     def prepared(self, orders: PartialOrders) -> PartialOrders:
         if orders.offered() is not None:

@@ -367,7 +367,7 @@ class Draws:
                 f"the run was of {self.data}, and these are {rankings.kind}: give those of the run"
             )
         if self.family is not None:
-            rankings = cast(Rankings | Orders, self.family.described(rankings))
+            rankings = self.family.described(cast(Rankings | PartialOrders, rankings))
             check_fitted(self.num_points, self.family.num_items(self.samples), rankings)
         draws = replace(
             self, items=tuple(map(str, rankings.items)), data=rankings.kind, orders=None

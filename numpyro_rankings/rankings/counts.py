@@ -160,7 +160,7 @@ def _pairs_said(orders: PartialOrders) -> tuple[np.ndarray, np.ndarray]:
     row, one, two = np.nonzero(np.asarray(orders.above))
     # all listed items are above the first of the rest, and the first listed one is above all of it
     low, low_items = np.nonzero(rest)
-    high, places = np.nonzero((listed >= 0) & rest.any(1)[:, None])
+    high, places = np.nonzero((listed >= 0) & rest.any(axis=1, keepdims=True))
     ones = listed[row, one], listed[low, 0], listed[high, places]
     others = listed[row, two], low_items, rest.argmax(1)[high]
     return np.concatenate(ones), np.concatenate(others)

@@ -32,13 +32,14 @@ class Lists(NamedTuple):
 
     def take(self, places: np.ndarray) -> "Lists":
         """Return some of the lists, which may be there several times."""
-        where = self.where
-        parts = {name: getattr(self, name) for name in ("levels", "above", "offered")}
+        where, levels, above, offered = self.where, self.levels, self.above, self.offered
         return self._replace(
             orderings=self.orderings[places],
             rows=self.rows[places],
             where=lambda k: where(int(places[k])),
-            **{name: None if x is None else x[places] for name, x in parts.items()},
+            levels=None if levels is None else levels[places],
+            above=None if above is None else above[places],
+            offered=None if offered is None else offered[places],
         )
 
 

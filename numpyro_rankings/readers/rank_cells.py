@@ -242,7 +242,7 @@ def _without_halves(columns: Sequence[Column], lists: np.ndarray) -> tuple[list[
 
 def _number(text: str) -> float:
     """Return the number of a rank, which may be a half; NaN if there is none."""
+    if _HALF.fullmatch(text):
+        return float(text.replace(",", "."))
     number = whole_number(text)
-    if number is None and _HALF.fullmatch(text):
-        number = float(text.replace(",", "."))
     return math.nan if number is None else number

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from numpyro_rankings.rankings import Rankings, RankingsError, check_rankings
+from numpyro_rankings.rankings import PartialOrders, Rankings, RankingsError, check_rankings
+from numpyro_rankings.rankings.orderings import listed_items
 from numpyro_rankings.readers.grids import EXCEL_SUFFIXES, PARQUET_SUFFIXES, TEXT_SUFFIXES
 from numpyro_rankings.readers.layouts import LAYOUTS
 from numpyro_rankings.readers.surveys import Survey, survey_of
@@ -37,7 +38,7 @@ def write_survey(survey: Survey | Rankings, path: str | os.PathLike, layout: str
         raise RankingsError(f"{name}: the extension {suffix!r} is not known")
     if layout not in LAYOUTS:
         raise RankingsError(f"layout is one of {', '.join(LAYOUTS)}, not {layout!r}")
-    check_rankings(survey.rankings)
+    check_rankings(survey.rankings)  # partial orders are not written
     if len(_offered_only(survey.rankings)):
         raise RankingsError(
             f"{name}: a table says which items were ranked, not which were offered, and some "
@@ -69,7 +70,7 @@ def _frame(name: str, survey: Survey, layout: str) -> "pd.DataFrame":
     if survey.judges is not None and len(set(survey.judges)) < len(survey.judges):
         raise RankingsError(f"{name}: a judge has several rankings, of which a table has only one")
     judges = survey.judges or [str(k) for k in range(1, len(rows) + 1)]
-    orderings = np.asarray(rankings.orderings)[rows]
+    orderings = np.asarray(rankings.table)[rows]
     lists, frame = _table(orderings, rankings.items, layout)
     for k, (column, texts) in enumerate({"judge": judges, **about}.items()):
         if column in frame.columns:
@@ -130,8 +131,9 @@ def _table(
     return lists, pd.DataFrame({**columns, **whole})
 
 
-def _offered_only(rankings: Rankings) -> np.ndarray:
+def _offered_only(rankings: Rankings | PartialOrders) -> np.ndarray:
     """Return the rows and the items that were offered and are not ranked, (k, 2)."""
     if rankings.choice_sets is None:
         return np.zeros((0, 2), int)
-    return np.argwhere(np.asarray(rankings.choice_sets) & np.isnan(rankings.to_ranks()))
+    is_listed = listed_items(np.asarray(rankings.table), rankings.num_items)
+    return np.argwhere(np.asarray(rankings.choice_sets) & ~is_listed)

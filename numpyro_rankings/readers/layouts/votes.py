@@ -102,8 +102,8 @@ def _read_votes(grid: Grid, ranks: Sequence[Column], spec: QuestionSpec) -> Vote
     for column in ranks:
         cells.update(column.counts())
     words = words_of_ballots(places, spec.items or ())
-    mark = MARK_WORDS.get((spec.separator or "").lower(), spec.separator)
-    names_in = names_in_cells({x: y for x, y in places.items() if x not in words}, spec, mark)
+    separator = MARK_WORDS.get((spec.separator or "").lower(), spec.separator)
+    names_in = names_in_cells({x: y for x, y in places.items() if x not in words}, spec, separator)
     in_several = {x for text, names in names_in.items() if len(names) > 1 for x in (text, *names)}
     known = {*(spec.items or ()), *spec.aliases, *words, *in_several}
     known.update(filter(is_write_in, places))
