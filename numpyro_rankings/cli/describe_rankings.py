@@ -264,9 +264,7 @@ def what_is_odd(survey: Survey) -> Iterator[str]:
     if counts[most] > 0.1 * total and total > 20 and rankings.num_items > 3:
         order = rows_in_words(rankings)[most]
         yield f"{counts[most] / total:.0%} of the judges give the same list: {shorten(order, 60)}"
-    silent = counts[~_says_anything(rankings)].sum()
-    if silent:
-        yield f"{silent:,} of {plural(total, 'judge')} tie all items that they were offered"
+    yield from _silent(rankings)
     # what was left out, closed or read as something else, and what never meets
     yield from (text for text in survey.notes if not text.startswith(_HOW_READ))
 
@@ -278,12 +276,14 @@ def _has_ties(rankings: Rankings | PartialOrders) -> np.ndarray:
     return np.asarray(cast(PartialOrders, rankings).has_ties)
 
 
-def _says_anything(rankings: Rankings | PartialOrders) -> np.ndarray:
-    """Return which rows put an item above another one, (rows,) bool."""
-    if not rankings.are_partial:
-        return np.ones(rankings.num_rows, bool)
-    orders = cast(PartialOrders, rankings)
-    return np.asarray(orders.above.any((1, 2)) | orders.rest().any(1))
+def _silent(rankings: Rankings | PartialOrders) -> Iterator[str]:
+    """Yield how many judges put no item above another one."""
+    if rankings.are_partial:
+        orders = cast(PartialOrders, rankings)
+        is_silent = ~np.asarray(orders.above.any((1, 2)) | orders.rest().any(1))
+        if number := np.asarray(orders.counts)[is_silent].sum():
+            judges = plural(orders.num_rankings, "judge")
+            yield f"{number:,} of {judges} tie all items that they were offered"
 
 
 def _alike(names: Sequence[str]) -> list[list[str]]:

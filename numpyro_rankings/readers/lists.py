@@ -84,15 +84,8 @@ def lists_of_ranks(
     orderings = np.full((len(rows), max(1, lengths.max(initial=0))), -1)
     levels = orderings.copy()
     orderings[of_list, place], levels[of_list, place] = sorted_items, level
-    return Lists(
-        items,
-        orderings,
-        rows,
-        where,
-        int(has_gap.sum()),
-        notes=notes,
-        levels=levels if is_tied.any() else None,
-    )
+    buckets = levels if is_tied.any() else None
+    return Lists(items, orderings, rows, where, int(has_gap.sum()), None, notes, buckets)
 
 
 def _levels(

@@ -105,15 +105,13 @@ def read_table(path: str | os.PathLike, encoding: str | None = None) -> Rankings
     if choice_sets is not None:
         for k, row in enumerate(offered):
             choice_sets[k, row] = True
-
-    def of_row(k: int) -> str:
-        return f"{name}:{numbers[k]}"
-
-    rankings = build_rankings(listed, items, counts, choice_sets, of_row)
+    rankings = build_rankings(
+        listed, items, counts, choice_sets, where=lambda k: f"{name}:{numbers[k]}"
+    )
     if all(of_list[-1] + 1 == len(of_list) for of_list in levels):
         return rankings
     table, above = above_of_levels(np.asarray(rankings.orderings), levels)
-    return build_partial_orders(table, above, items, (counts, choice_sets, "below"), of_row)
+    return build_partial_orders(table, above, items, (counts, choice_sets, "below"))
 
 
 def _read_items(

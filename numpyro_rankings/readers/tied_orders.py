@@ -22,7 +22,7 @@ from numpyro_rankings.readers.preflib import (
     read_preflib_lines,
     split_groups,
 )
-from numpyro_rankings.readers.questions import TableOptions
+from numpyro_rankings.readers.questions import QuestionSpec, TableOptions
 from numpyro_rankings.readers.surveys import Survey, merged_survey_of, survey_of_lists
 from numpyro_rankings.readers.unsupported import (
     Categories,
@@ -70,6 +70,17 @@ def read_preflib_survey(
         items, orders = read_orders(parsed)
     if given.rules:
         return _survey_by_rules(parsed, items, orders, given.rules)
+    return _survey_of_orders(parsed, items, orders, given.spec(), notes)
+
+
+def _survey_of_orders(
+    parsed: Parsed,
+    items: tuple[str, ...],
+    orders: Sequence[Order],
+    spec: QuestionSpec,
+    notes: list[str],
+) -> Survey:
+    """Return the survey of orders, some of which have ties."""
     counts = [str(order.voters) for order in orders]
     grid = Grid(
         parsed.name,
@@ -87,7 +98,7 @@ def read_preflib_survey(
         0,
         levels=padded([[k for k, group in enumerate(x) for _ in group] for x in groups]),
     )
-    return survey_of_lists(grid, given.spec()._replace(counts="count"), lists, PREFLIB, notes)
+    return survey_of_lists(grid, spec._replace(counts="count"), lists, PREFLIB, notes)
 
 
 def _orders_of_categories(parsed: Parsed) -> list[Order]:

@@ -219,3 +219,11 @@ def test_categories(tmp_path):
     assert isinstance(read_rankings(path, ties="order"), Rankings)
     path = write(tmp_path, head + "1: 1,{2,3},4\n2: {},{},{}\n1: 4,{},2\n", "x.cat")
     assert any("1 judge ranks nothing and is left out" in x for x in read_survey(path).notes)
+
+
+def test_strict_preflib_files_of_items_that_were_not_offered(tmp_path):
+    text = TOI.replace("1: 1,{2,3},4", "1: 1,2,3,4").replace("2: {1,2}", "2: 2,1")
+    for kind in ("soi", "toi"):
+        path = write(tmp_path, text, f"x.{kind}")
+        read = read_rankings(path, unranked="not-offered")
+        assert read == Rankings.from_preflib(path, unranked="not-offered")

@@ -144,10 +144,9 @@ def _places_of_cells(
     codes = np.zeros((len(lengths), len(places)), np.int32)
     codes[places < lengths[:, None]] = flat
     every = np.ones(len(column.codes), bool)
-    columns = [
-        Column(f"place {k + 1}", list(index), codes[column.codes, k]).keep(every) for k in places
-    ]
-    return columns, mark, notes
+    names = list(index)
+    columns = [Column(f"place {k + 1}", names, codes[column.codes, k]) for k in places]
+    return [column.keep(every) for column in columns], mark, notes
 
 
 def _mark_of_ties(texts: Sequence[str], split: _Split) -> str | None:

@@ -116,15 +116,8 @@ class Orders(Layout):
         levels = np.where(orderings >= 0, place_of, -1)
         closed = np.argsort(orderings < 0, axis=1, kind="stable")
         orderings, levels = (np.take_along_axis(x, closed, axis=1) for x in (orderings, levels))
-        return Lists(
-            items,
-            orderings,
-            np.arange(len(orderings)),
-            grid.where,
-            int(has_gap.sum()),
-            notes=notes,
-            levels=levels if is_tied.any() else None,
-        )
+        rows, buckets = np.arange(len(orderings)), levels if is_tied.any() else None
+        return Lists(items, orderings, rows, grid.where, int(has_gap.sum()), None, notes, buckets)
 
     def _names_at_places(
         self, grid: Grid, places: Sequence[Column], spec: QuestionSpec
