@@ -222,6 +222,9 @@ def test_blocs_with_too_many_orderings(monkeypatch):
     monkeypatch.setattr(bloc_orders, "MOST_ORDERINGS", 5)
     with pytest.raises(bloc_orders.NoBlocsError, match="more than 5 orderings agree"):
         find_blocs(samples, orders)
+    monkeypatch.undo()
+    with pytest.raises(bloc_orders.NoBlocsError, match="nobody says an order"):
+        BlocSearch(PartialOrders.from_buckets([[[0, 1, 2, 3]]] * 10, N), MALLOWS)
 
 
 CERTAIN = {  # all judges rank a > b > c > d
