@@ -135,10 +135,8 @@ class RankingKernel(GibbsKernel):
             return draw_orderings(key, orders, orderings, lists), None
         assert mistake is not None
         orderings = draw_orderings_of_comparisons(key, orders, orderings, lists, mistake)
-        numbers = _numbers_of(orders, orderings)
-        return orderings, MistakePrior(*self._mistake_prior).draw(
-            random.fold_in(key, 1), mistake, *numbers
-        )
+        prior, key = MistakePrior(*self._mistake_prior), random.fold_in(key, 1)
+        return orderings, prior.draw(key, mistake, *_numbers_of(orders, orderings))
 
     def _move_labels(
         self, key: Array, z: dict, orderings: Array, given: tuple[tuple, dict], orders: Orders

@@ -19,8 +19,8 @@ class Comparisons(RowsOfJudges):
     """Comparisons "A rather than B" of judges who make mistakes; immutable, and a JAX pytree.
 
     They are made by :meth:`from_pairs`. A row stands for an ordering of all n items, against which
-    each comparison is made: it agrees with the ordering, or is a mistake. So a judge may contradict
-    others, and himself. Nothing is known of items that a judge did not compare.
+    each comparison is made: it agrees with the ordering, or is a mistake. So the comparisons of a
+    judge may contradict one another. Nothing is known of items that a judge did not compare.
 
     - **listed** - indices of the items that the judge compared, those that won most often first,
       padded with -1, int32 (rows, T).
@@ -78,8 +78,8 @@ class Comparisons(RowsOfJudges):
     ) -> "Comparisons":
         """Make comparisons from a table with a line for each.
 
-        The arguments are those of :meth:`PartialOrders.from_pairs`. A judge may compare a pair
-        several times, and contradict himself. A tie is no comparison.
+        The arguments are those of :meth:`PartialOrders.from_pairs`. A pair that a judge compares
+        several times counts as often. A tie is no comparison.
 
         :return: the comparisons, which have **ids** if ``judge`` is given.
         :raises RankingsError: naming the line or the judge.
