@@ -80,10 +80,10 @@ def test_fit(model, folder, monkeypatch, capsys):
     clusters = read_csv("clusters.csv")
     said = [text for row in clusters for text in row["level"].split("; ") if text]
     assert all(re.fullmatch(r"[\w, ]+ and \w+ are level", text) for text in said)
-    first = clusters[0]["level"].split("; ")[0]
-    assert not first or first in page
-    if model == "mallows":  # its chains disagree, and there are blocs
-        assert "new rankings" in page and Path("out/blocs.csv").exists()
+    if model == "mallows":  # its chains disagree, and blocs come first
+        assert Path("out/blocs.csv").exists() and "bloc" in read_csv("assignments.csv")[0]
+    else:
+        assert clusters[0]["level"].split("; ")[0] in page
     assert "Traceback" not in capsys.readouterr().err
 
 
@@ -150,7 +150,7 @@ def test_page_from_a_run(name, folder):
     write_report("page.html", run, TIED)
     run.close()
     page = Path("page.html").read_text(encoding="utf-8")
-    assert TIES in page and "nan" not in re.sub(r"data:image[^\"]*", "", page)
+    assert TIES in page and not re.search(r"\bnan\b", page)
     stored = open_run("run")
     profiles = cluster_profiles(stored, TIED)
     assert sum(p.mean_size for p in profiles) <= 40 + 1e-6
@@ -162,7 +162,8 @@ def test_page_from_a_run(name, folder):
 @pytest.mark.slow
 @pytest.mark.parametrize("kfold", [0, 2])
 def test_compare(kfold):
-    """All default models are compared, and densities of judges are finite."""
-    found = compare(TIED, kfold=kfold, num_chains=2, minutes=0.05, max_draws=50)
-    assert len(found.table) == 9
+    """Densities of judges are finite, and there are checks."""
+    models = [SliceGibbs(max_clusters=8), PlackettLuceGibbs()]
+    found = compare(TIED, models, kfold=kfold, num_chains=2, rhat=2, ess=10, max_draws=50)
+    assert len(found.table) == 2
     assert np.isfinite(found.table[["elpd", "se", "first_outside", "pairs_outside"]]).all(None)
