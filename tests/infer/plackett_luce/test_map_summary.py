@@ -120,7 +120,7 @@ def test_quasi_variances_of_many_items_need_little_memory():
     """A table of items by items, and none of pairs by items, which were 20 GB for 1,000 items."""
     n, rng = 200, np.random.default_rng(0)
     quasi = rng.uniform(0.5, 1.5, n)
-    factor = rng.normal(size=(n, 3)) / 10
+    factor = rng.normal(size=(n, 3)) / 30
     tracemalloc.start()
     try:
         found, error = module._quasi_variances(np.diag(quasi) + factor @ factor.T)

@@ -22,11 +22,17 @@ def orders_of(rows=ROWS, **settings):
     return PartialOrders.from_buckets(rows, items=[*"abc"], counts=[3, 2, 1, 1, 2], **settings)
 
 
-def log_likelihood(orders, weights, ties):
+def said(orders):
+    """The levels and the items offered, (rows, n) each."""
+    levels, offered = np.asarray(orders.levels_of_items()), orders.offered()
+    return levels, np.ones(levels.shape, bool) if offered is None else np.asarray(offered)
+
+
+def log_likelihood(levels_of_rows, offered, weights, ties):
     """Of each row by the definition, set by set; ``ties`` are δ_2, δ_3."""
-    strengths, offered, found = [1.0, *ties], orders.offered(), []
-    for row, levels in enumerate(np.asarray(orders.levels_of_items())):
-        left = {k for k in range(3) if offered is None or offered[row, k]}
+    strengths, found = [1.0, *ties], []
+    for row, levels in enumerate(levels_of_rows):
+        left = set(np.flatnonzero(offered[row]).tolist())
         total = 0.0
         for level in range(levels.max() + 1):
             f = {
@@ -54,7 +60,9 @@ def test_the_density_is_the_definition(num_components, unranked):
             rng.gamma(1.0, size=(num_components, 2)),
             rng.dirichlet([1.0] * num_components),
         )
-        by_component = [log_likelihood(orders, *one) for one in zip(weights, ties, strict=True)]
+        by_component = [
+            log_likelihood(*said(orders), *one) for one in zip(weights, ties, strict=True)
+        ]
         rows = np.log(shares @ np.exp(by_component))
         expected = rows @ np.asarray(orders.counts) + np.log(weights).sum()
         expected += dist.LogNormal(0.0, 1.0).log_prob(ties).sum()
@@ -89,14 +97,11 @@ def test_nuts_has_the_posterior_by_quadrature():
     """Posterior means of the weights and of log δ_2 of pairs and ties of three items."""
     rows = [["a", ["b", "c"]], [["a", "b"], "c"], ["c", "a", "b"], ["b", "a"], ["c"]]
     orders = PartialOrders.from_buckets(rows, items=[*"abc"], counts=[3, 2, 1, 2, 1])
-    points, masses = simplex(np.ones(3))
-    nodes, of_nodes = np.polynomial.hermite_e.hermegauss(40)
-    log_f = np.array(
-        [
-            [log_likelihood(orders, w, (np.exp(t), 0.0)) @ np.asarray(orders.counts) for t in nodes]
-            for w in points
-        ]
-    )
+    points, masses = simplex(np.ones(3), 20)
+    nodes, of_nodes = np.polynomial.hermite_e.hermegauss(20)
+    rows, counts = said(orders), np.asarray(orders.counts)
+    log_f = [[log_likelihood(*rows, w, (np.exp(t), 0.0)) @ counts for t in nodes] for w in points]
+    log_f = np.array(log_f)
     mass = masses[:, None] * of_nodes * np.exp(log_f - log_f.max())
     mass /= mass.sum()
     expected = np.append(mass.sum(1) @ points, [mass.sum(0) @ nodes, mass.sum(0) @ nodes**2])
