@@ -12,6 +12,7 @@ from numpyro_rankings.families.base import (
 from numpyro_rankings.families.mallows import MALLOWS, ClusterProfile
 from numpyro_rankings.families.plackett_luce import PLACKETT_LUCE, WeightsProfile
 from numpyro_rankings.families.pool import ITEM_POOL
+from numpyro_rankings.families.scored import ScoredOrders
 
 __all__ = [
     "ITEM_POOL",
@@ -22,6 +23,7 @@ __all__ = [
     "Profile",
     "RankingFamily",
     "RankingProfile",
+    "ScoredOrders",
     "WeightsProfile",
     "family_of",
     "register_family",
