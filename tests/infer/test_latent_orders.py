@@ -16,6 +16,7 @@ from helpers.kernel_tests import each_of, run_chains
 from helpers.latent_orders import CENTER, THETA, WEIGHTS, extensions, lists_of
 from helpers.lists import assert_frequencies, log_prob_twin, mallows_twin, simplex
 from helpers.ranking_kernels import NU, R
+from scipy.special import gammaln
 
 from numpyro_rankings import PartialOrders, Rankings, Run, StoreError
 from numpyro_rankings.distributions import GeneralizedMallows
@@ -27,7 +28,14 @@ from numpyro_rankings.infer import (
     SliceGibbs,
     TemperedMixture,
 )
-from numpyro_rankings.infer.latent_orders import _draw_items, draw_orderings
+from numpyro_rankings.infer.latent_orders import (
+    MallowsLists,
+    Partition,
+    _draw_items,
+    draw_labels_and_orderings,
+    draw_orderings,
+    plackett_luce_lists,
+)
 
 COPIES = 4000
 
@@ -139,6 +147,58 @@ def test_proposed_orderings_have_the_told_probability(family):
         assert_frequencies(drawn, padded, log_probs)
         which = [padded.tolist().index(x) for x in drawn.tolist()]
         np.testing.assert_allclose(log_sums[size:], log_sums[:size:copies][which], atol=1e-4)
+
+
+THREE = PartialOrders.from_buckets([[[0, 1], 2], [[0, 1, 2]], [2]], 3)
+OF_LABELS = {
+    "plackett-luce": np.array([[0.6, 0.3, 0.1], [0.1, 0.2, 0.7]]),
+    "mallows": (np.array([[0, 1, 2], [2, 0, 1]]), np.array([[1.2, 0.4], [0.3, 0.8]])),
+}
+
+
+def lists_of_labels(family, labels):
+    if family == "plackett-luce":
+        return plackett_luce_lists(THREE, labels, jnp.asarray(OF_LABELS[family]))
+    centers, theta = map(jnp.asarray, OF_LABELS[family])
+    places = jnp.argsort(centers, axis=1)[labels[:, None], jnp.maximum(THREE.listed, 0)]
+    theta = jnp.pad(theta, ((0, 0), (0, 1)))[labels]
+    return MallowsLists(places.T, theta.T, THREE.lengths, jnp.full(3, 3))
+
+
+@pytest.mark.parametrize("family", ["plackett-luce", "mallows"])
+def test_labels_and_orderings_keep_their_joint_law(family):
+    """All labels and orderings of three judges, before and after one move."""
+    kappa, lists = 0.4, [extensions(THREE, row) for row in range(3)]
+    known, law = [], []
+    for labels in itertools.product(range(2), repeat=3):
+        prior = sum(gammaln(n + kappa) for n in np.bincount(labels, minlength=2) if n)
+        for orderings in itertools.product(*lists):
+            log_prob = prior
+            for c, x in zip(labels, orderings, strict=True):
+                log_prob += (
+                    log_prob_twin(x, OF_LABELS[family][c])
+                    if family == "plackett-luce"
+                    else np.log(mallows_twin(x, *(y[c] for y in OF_LABELS[family])))
+                )
+            known.append([*labels, *(k for x in orderings for k in [*x, -1, -1][:3])])
+            law.append(log_prob)
+    size = 40000
+    rng = np.random.default_rng(0)
+    start = rng.choice(len(law), size, p=np.exp(law - np.logaddexp.reduce(law)))
+    start = np.array(known, np.int32)[start]
+
+    def move(key, labels, orderings):
+        partition = Partition(labels, 2, jnp.asarray(kappa))
+        return draw_labels_and_orderings(
+            key, THREE, orderings, partition, lambda x: lists_of_labels(family, x)
+        )
+
+    keys = jax.random.split(jax.random.key(0), size)
+    labels, orderings = jax.jit(jax.vmap(move))(keys, start[:, :3], start[:, 3:].reshape(-1, 3, 3))
+    end = np.concatenate([labels, np.reshape(orderings, (size, 9))], axis=1)
+    assert_frequencies(end, known, law)
+    assert (end[:, :3] != start[:, :3]).any(1).mean() > 0.03
+    assert (end[:, 3:] != start[:, 3:]).any(1).mean() > 0.1
 
 
 # -- the posterior of labels and parameters ------------------------------------------------------
