@@ -80,38 +80,53 @@ def _all_orderings(orders: PartialOrders, has_pool: bool) -> tuple[Rankings, np.
 
     :raises TooManyOrderingsError: if there are too many.
     """
-    try:
-        blocks = blocks_of_orders(orders, orders.num_items, has_pool)
-    except RankingsError:
-        raise _too_many() from None
-    parts: list[list[tuple[int, np.ndarray]]] = [[] for _ in range(orders.num_rows)]
-    for block in blocks:
-        columns = map(np.asarray, (block.rows, block.starts, block.before))
-        for row, start, before in zip(*columns, strict=True):
-            some = list(islice(_extensions(tuple(before)), MOST_ORDERINGS + 1))
-            parts[row].append((int(start), np.array(some)))
-    numbers = [np.prod([len(x) for _, x in of_row], dtype=float) for of_row in parts]
-    if sum(numbers) > MOST_ORDERINGS:
-        raise _too_many()
-    row_of = np.repeat(np.arange(orders.num_rows), np.array(numbers, int))
-    table, first = np.full((len(row_of), orders.table.shape[1]), -1, np.int32), 0
-    listed = np.asarray(orders.listed)
+    parts = _orders_of_blocks(orders, has_pool)
+    listed, lists = np.asarray(orders.listed), []
     for row, of_row in enumerate(parts):
         places = np.zeros((1, 0), int)
         for start, some in sorted(of_row, key=lambda part: part[0]):
             again = np.repeat(places, len(some), axis=0)
             places = np.hstack([again, np.tile(start + some, (len(places), 1))])
-        table[first : first + len(places), : places.shape[1]] = listed[row][places]
-        first += len(places)
+        padded = np.full((len(places), listed.shape[1]), -1, np.int32)
+        padded[:, : places.shape[1]] = listed[row][places]
+        lists.append(padded)
+    numbers, table = np.array(list(map(len, lists))), np.concatenate(lists)
+    if (table < 0).all():
+        raise NoBlocsError("there are no blocs to find: nobody says an order")
     offered = orders.offered()
     leaves = (
         table,
         (table >= 0).sum(1),
-        np.ones(len(row_of), np.int32),
-        None if offered is None else np.asarray(offered)[row_of],
+        np.ones(len(table), np.int32),
+        None if offered is None else np.repeat(np.asarray(offered), numbers, axis=0),
     )
-    static = orders.num_items, orders.items, len(row_of)
-    return Rankings.tree_unflatten(static, leaves), np.bincount(row_of)
+    return Rankings.tree_unflatten((orders.num_items, orders.items, len(table)), leaves), numbers
+
+
+def _orders_of_blocks(orders: PartialOrders, has_pool: bool) -> list[list[tuple[int, np.ndarray]]]:
+    """Return for each row the first place of each of its blocks, and the orders of its items.
+
+    :raises TooManyOrderingsError: if there are too many.
+    """
+    try:
+        blocks = blocks_of_orders(orders, orders.num_items, has_pool)
+    except RankingsError:
+        raise _too_many() from None
+    parts: list[list[tuple[int, np.ndarray]]] = [[] for _ in range(orders.num_rows)]
+    numbers, total = np.ones(orders.num_rows), float(orders.num_rows)
+    known: dict[tuple[int, ...], np.ndarray] = {}
+    for block in blocks:
+        columns = map(np.asarray, (block.rows, block.starts, block.before))
+        for row, start, before in zip(*columns, strict=True):
+            key = tuple(before.tolist())
+            if key not in known:
+                known[key] = np.array(list(islice(_extensions(key), MOST_ORDERINGS + 1)))
+            total += numbers[row] * (len(known[key]) - 1)
+            if total > MOST_ORDERINGS:
+                raise _too_many()
+            numbers[row] *= len(known[key])
+            parts[row].append((int(start), known[key]))
+    return parts
 
 
 def _too_many() -> TooManyOrderingsError:
@@ -127,5 +142,5 @@ def _extensions(before: tuple[int, ...], left: int | None = None) -> Iterator[li
     if not left:
         yield []
     for item, above in enumerate(before):
-        if left >> item & 1 and not int(above) & left:
+        if left >> item & 1 and not above & left:
             yield from ([item, *rest] for rest in _extensions(before, left & ~(1 << item)))

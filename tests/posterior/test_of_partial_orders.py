@@ -22,6 +22,7 @@ from numpyro_rankings import (
     to_inference_data,
 )
 from numpyro_rankings.cli.tables import rows_in_words
+from numpyro_rankings.datasets import simulate_mallows_mixture
 from numpyro_rankings.families import ITEM_POOL, MALLOWS, PLACKETT_LUCE
 from numpyro_rankings.infer import SliceGibbs, TemperedMixture
 from numpyro_rankings.ops.orderings import level_items
@@ -173,17 +174,28 @@ def test_rankings_as_partial_orders_are_rankings():
             assert (one.consensus, one.levels, one.level) == (two.consensus, two.levels, two.level)
 
 
-def test_blocs_of_rankings_as_partial_orders():
-    rng = np.random.default_rng(1)
-    lists = np.argsort(rng.normal(size=(60, N)) + 4 * rng.integers(0, 2, (60, 1)) * [1, 0, 0, -1])
-    strict = Rankings.from_orderings(lists.tolist(), items=ITEMS)
+def test_blocs():
+    """Of rankings as partial orders they are the same; with ties they are found again."""
+    data = simulate_mallows_mixture(KEY, 200, 5, 5, 3, 1.5)
+    samples = {
+        "assignments": data.assignments[None],
+        "center": data.centers[None],
+        "concentration": data.concentrations[None, :, :4],
+        "cluster_sizes": np.bincount(data.assignments)[None],
+    }
+    strict = data.rankings
     orders = PartialOrders.from_rankings(strict)
-    samples = {name: np.asarray(x) for name, x in fabricated_mcmc(strict)._states["z"].items()}
-    one, two = (find_blocs(samples, x, 2) for x in (strict, orders))
+    one, two = (find_blocs(samples, x, 3) for x in (strict, orders))
     np.testing.assert_allclose(one.kept, two.kept, rtol=1e-6)
     np.testing.assert_allclose(one.membership, two.membership, atol=1e-6)
     assert [x.levels for x in one.blocs] == [x.levels for x in two.blocs]
-    assert search_work(samples, orders) == search_work(samples, strict)
+    assert search_work(samples, orders) == search_work(samples, strict.unique())
+
+    ranks = np.asarray(strict.to_ranks())
+    tied = PartialOrders.from_ranks(np.where(ranks > 3, 4, np.maximum(ranks, 2)), ties="any")
+    three = find_blocs(samples, tied, 3)
+    assert (three.labels == one.labels).mean() > 0.9
+    assert {x.consensus[-1] for x in three.blocs} <= set(strict.items)
 
 
 @pytest.mark.parametrize("family", [MALLOWS, PLACKETT_LUCE], ids=lambda x: x.name)
@@ -210,6 +222,9 @@ def test_blocs_with_too_many_orderings(monkeypatch):
     monkeypatch.setattr(bloc_orders, "MOST_ORDERINGS", 5)
     with pytest.raises(bloc_orders.NoBlocsError, match="more than 5 orderings agree"):
         find_blocs(samples, orders)
+    monkeypatch.undo()
+    with pytest.raises(bloc_orders.NoBlocsError, match="nobody says an order"):
+        BlocSearch(PartialOrders.from_buckets([[[0, 1, 2, 3]]] * 10, N), MALLOWS)
 
 
 CERTAIN = {  # all judges rank a > b > c > d
