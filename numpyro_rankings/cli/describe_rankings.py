@@ -126,7 +126,7 @@ def _ties(orders: PartialOrders) -> Iterator[str]:
     are_buckets, lengths = np.asarray(orders.are_buckets), np.asarray(orders.lengths)
     if (number := counts[~are_buckets].sum()) > 0:
         yield f"{number:,} leave the order of some items open ({number / counts.sum():.0%})"
-    has_ties &= are_buckets
+    has_ties = has_ties & are_buckets
     tied = counts[has_ties].sum()
     if not tied:
         return
