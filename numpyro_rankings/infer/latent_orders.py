@@ -296,8 +296,8 @@ def draw_orderings_of_comparisons(
 
     :param mistake: the probability of a mistake.
     """
-    # where k comparisons prefer one item and m the other, with the one above k more agree, and m
-    # fewer
+    # where k comparisons prefer one item and m the other, k agree if the one is above, and m if it
+    # is below
     wins = comparisons.wins
     log_odds = jnp.log1p(-mistake) - jnp.log(mistake)
     margins = log_odds * (wins - jnp.swapaxes(wins, 1, 2))

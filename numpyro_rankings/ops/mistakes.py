@@ -48,8 +48,9 @@ class MistakePrior(NamedTuple):
         """
         # The first of some draws of the beta distribution that is below 1/2 has the truncated one
         # exactly. Where none is below, the current value stays. Whether one is below does not
-        # depend on the current value, and so the conditional stays invariant. With fewer mistakes
-        # than others each draw succeeds with probability 1/2 at least.
+        # depend on the current value, so that the conditional is left invariant. All fail only
+        # while there are about as many mistakes as others: with fewer mistakes each draw succeeds
+        # with probability 1/2 at least.
         drawn = random.beta(key, self.a + mistakes, self.b + others, (_TRIES,))
         is_possible = drawn < LARGEST
         first = jnp.maximum(drawn[jnp.argmax(is_possible)], jnp.finfo(drawn.dtype).tiny)
