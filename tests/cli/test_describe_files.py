@@ -355,9 +355,9 @@ def test_nothing_odd_is_said_only_if_there_is_nothing(capsys, tmp_path, text, op
         (
             "loser,winner\na,b\nc,b\n",
             "--layout orders",
-            "add --columns winner,loser, --layout orders and --unranked not-offered",
-            "--unranked not-offered --columns winner,loser",
-            "2 rankings of 3 items",
+            "add --layout pairs",
+            "--layout pairs",
+            "2 partial orders of 3 items",
         ),
         (
             "1st,2nd\nAnn,##\nBob,Ann\n",
