@@ -131,7 +131,7 @@ def test_what_cannot_be_computed_is_left_out(folder):
             PartialOrders.from_buckets(
                 [["a", "b"], ["c"]], items=["a", "b", "c"], unranked="not-offered"
             ),
-            "items were not offered to some judges, and --model gamma-process is for",
+            "has choice sets (c was not offered in row 1); only --model mallows or",
         ),
     ],
 )
