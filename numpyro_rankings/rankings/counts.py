@@ -138,12 +138,12 @@ def sets_apart(rankings: Rankings | PartialOrders) -> list[list[str]]:
 
     A ranking compares the items that it lists with one another, and with the others of its choice
     set. Without choice sets all items are compared, because those that are not listed rank below;
-    then it is by lists of at least two items alone that the sets are told apart. Partial orders
-    compare the items whose order follows from what was said.
+    then it is by lists of at least two items alone that the sets are told apart. Where items were
+    not offered, partial orders compare those whose order follows from what was said.
     """
-    if isinstance(rankings, PartialOrders):
+    if isinstance(rankings, PartialOrders) and rankings.offered() is not None:
         return _sets_of(_pairs_said(rankings), rankings.items)
-    orderings, lengths = np.asarray(rankings.orderings), np.asarray(rankings.lengths)
+    orderings, lengths = np.asarray(rankings.table), np.asarray(rankings.lengths)
     if rankings.choice_sets is not None:
         rows, items = np.nonzero(np.asarray(rankings.choice_sets))
     elif (lengths == rankings.num_items).any():

@@ -290,7 +290,10 @@ def test_a_folder_of_files(folder, capsys):
 
 
 AT_ONCE = {
-    "empty folder": (["empty"], "empty: has no files of rankings (.soc, .soi, .toc, .toi, .cat, .blt, .json, .csv"),
+    "empty folder": (
+        ["empty"],
+        "empty: has no files of rankings (.soc, .soi, .toc, .toi, .cat, .blt, .json, .csv",
+    ),
     "twice": (["a.soi", "b.soi", "./a.soi"], "./a.soi is given twice"),
     "out": (["a.soi", "b.soi", "--out", "empty"], "the folder empty exists: use --force"),
     "out of files": ([".", "--out", ".", "--force"], ". has the files, and cannot be the folder"),

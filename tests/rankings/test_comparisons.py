@@ -127,8 +127,9 @@ def test_other_uses_are_refused():
     with pytest.raises(TypeError) as error:
         find_blocs({}, GIVEN)
     assert str(error.value) == (
-        "rankings must be a Rankings here, not Comparisons: SliceGibbs, BetaGibbs and "
-        "PlackettLuceGibbs without model= take them"
+        "these are comparisons, of which each may be a mistake: this takes rankings and partial "
+        "orders; of comparisons diagnostics, coclustering, point_estimate and cluster_profiles can "
+        "be had"
     )
     with pytest.raises(RankingsError, match=r"tea > .* > tea; Comparisons\.from_pairs takes them"):
         PartialOrders.from_pairs(TABLE.iloc[:5], "judge")

@@ -150,7 +150,7 @@ def test_items_above_others_are_counted_over_members(grouped, blocs):
     draws, rankings = grouped
     data = BlocData(read_draws(draws, rankings))
     belonging = np.random.default_rng(0).random((len(data.counts), 2))
-    found = module._times_above(data.search.model.cells, data.search.amounts(belonging))
+    found = np.stack(module._times_above(data, belonging, [np.arange(5)] * 2))
     expected = np.zeros((2, 5, 5))
     distinct, _ = rankings.merged()
     for row, amount in zip(np.asarray(distinct.orderings), belonging, strict=True):

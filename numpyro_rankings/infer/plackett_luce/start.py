@@ -23,6 +23,7 @@ _SEARCHES, _MOST_SWAPS = 4, 100
 _MOST_CELLS = 1_000_000_000  # choices times components that the searches see, and all data
 _SOME = 2500  # rankings that a search sees
 _SEED_BOOST = 1.0  # log weight for each place of a seed ranking
+_MOST_BOOST = 40.0  # of all places, so that no weight is 0 in float32
 
 Mixture = tuple[Array, Array]  # weights (K, n) and log shares (K,)
 
@@ -137,7 +138,7 @@ def _around_rankings(key: Array, data: PlackettLuceData, slots: int, num_items: 
     orderings = data.choices.orderings
     rows = rows_of(random.randint(key, (slots,), 0, data.num_rankings), data.row_index)
     seeds, stages = orderings[rows], orderings.shape[1]
-    boost = _SEED_BOOST * (stages - jnp.arange(stages))
+    boost = min(_SEED_BOOST, _MOST_BOOST / stages) * (stages - jnp.arange(stages))
     columns = jnp.where(seeds >= 0, seeds, num_items)
     log_weights = jnp.zeros((slots, num_items))
     return log_weights.at[jnp.arange(slots)[:, None], columns].set(boost, mode="drop")

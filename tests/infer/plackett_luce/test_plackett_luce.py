@@ -565,6 +565,15 @@ def test_real_ballots():
     assert stats.skew(draws[:, 0]) < 0.5
 
 
+def test_lists_of_many_items_have_a_start():
+    """No weight of the seeds is 0 in float32, above all not that of the last of a choice set."""
+    orderings = np.argsort(np.random.default_rng(0).random((3, 130)), axis=1)[:, :120]
+    rankings = Rankings.from_orderings(orderings, num_items=130, unranked="not-offered")
+    state = PlackettLuceGibbs().init(jax.random.key(0), 0, None, (rankings,), {})
+    weights = np.asarray(state.z["weights"])
+    assert (weights > 0).all() and weights.sum() == pytest.approx(1.0, rel=1e-4)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("some", (1000, 10**6), ids=("samples", "all rankings"))
 def test_chains_of_a_mixture_start_at_the_same_mode(some, monkeypatch):
