@@ -660,7 +660,9 @@ def test_choice_sets_are_refused(small, capsys, monkeypatch):
     rankings = Rankings.from_orderings([[0, 1], [2, 0]], num_items=3, choice_sets=offered)
     monkeypatch.setattr(readers, "read_survey", lambda *_: survey_of(rankings, "test"))
     expect_error(
-        capsys, ["fit", "small.soi"], ["small.soi", "choice sets", "was not offered in row 1"]
+        capsys,
+        ["fit", "small.soi", "--model", "gamma-process"],
+        ["small.soi", "choice sets", "was not offered in row 1"],
     )
 
 
