@@ -662,7 +662,7 @@ def test_choice_sets_are_for_some_models(small, capsys, monkeypatch):
     expect_error(
         capsys,
         ["fit", "small.soi", "--model", "gamma-process"],
-        ["small.soi", "choice sets"],
+        ["small.soi", "choice sets", "was not offered in row 1"],
     )
 
 
