@@ -12,6 +12,7 @@ from numpyro_rankings.posterior.bloc_orders import NoBlocsError
 from numpyro_rankings.posterior.bloc_search import BlocComponents, BlocFit, BlocSearch, normalised
 from numpyro_rankings.posterior.draws import Draws
 from numpyro_rankings.posterior.partitions import variation_of_table
+from numpyro_rankings.rankings import PartialOrders, Rankings
 
 MOST_BLOCS = 8  # that are tried by default
 SAME_KEPT = 0.01  # a start arrives at the best if it keeps this much less at most,
@@ -31,9 +32,11 @@ class BlocData:
     """Draws, and the rankings that they describe, as ``read_draws`` of ``blocs`` checks them."""
 
     def __init__(self, draws: Draws) -> None:
-        said, family = draws.said, draws.check_family()
+        said: Rankings | PartialOrders = draws.said
+        family = draws.check_family()
         self.draws, self.items, self._family = draws, said.items, family
         # the distinct row of each given row, and of each ranking
+        self.distinct: Rankings | PartialOrders
         self.distinct, self.row_of_given = said.merged()
         self.row_index = self.row_of_given[np.asarray(said.row_index)]
         self.search = BlocSearch(self.distinct, family)

@@ -274,16 +274,19 @@ def search_work(draws: Collection[str], said: Rankings | PartialOrders) -> float
     :raises TooManyOrderingsError: if there is none, because partial orders leave too much open.
     """
     family = family_of(draws)
-    rankings = said if family is None else SearchedRows(_as_scored(said, family), family).rankings
+    rankings = _orderings(said, family)
     of_choices = float(count_cells(rankings) * rankings.num_items)
     return rankings.orderings.size + (1.0 if family is None else family.fit_cost) * of_choices
 
 
-def _as_scored(said: Rankings | PartialOrders, family: RankingFamily) -> Rankings | PartialOrders:
-    """Return distinct partial orders as the family scores them; rankings as they are."""
+def _orderings(said: Rankings | PartialOrders, family: RankingFamily | None) -> Rankings:
+    """Return the rankings, or the orderings that agree with different partial orders."""
     if not isinstance(said, PartialOrders):
         return said
-    return family.prepared(family.described(said)).unique()
+    if family is None:
+        return said.with_orderings(said.listed)
+    distinct = family.prepared(family.described(said)).unique()
+    return SearchedRows(distinct, family).rankings
 
 
 def search_seconds(work: float) -> float:

@@ -245,9 +245,9 @@ def findings_of(
 
 def _sets_apart(rankings: Rankings | PartialOrders | None) -> Sequence[Sequence[str]]:
     """Return sets of items that are never compared; rankings of all items compare all."""
-    is_known = isinstance(rankings, PartialOrders) or (
-        rankings is not None and rankings.choice_sets is not None
-    )
+    if rankings is None:
+        return ()
+    is_known = isinstance(rankings, PartialOrders) or rankings.choice_sets is not None
     return sets_apart(rankings) if is_known else ()
 
 
