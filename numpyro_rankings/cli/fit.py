@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from numpyro_rankings.cli.arguments import QuestionsError, UserError, add_options, note
+from numpyro_rankings.cli.arguments import UserError, add_options, note
 from numpyro_rankings.cli.capacity import choose_thinning, label_bytes, memory_errors
 from numpyro_rankings.cli.fit_options import FitOptions, parse_options
 from numpyro_rankings.cli.interim import InterimPage, finder_of_groups
@@ -140,15 +140,7 @@ def _fit(args: argparse.Namespace, command: str) -> int:
 
 def _read(options: FitOptions) -> "Survey":
     """Read the file, and refuse one that the model cannot be fitted to."""
-    try:
-        survey = read_file(options.file, options.table)
-    except QuestionsError as error:
-        takes = options.model.model in _models_of_choice_sets()
-        if error.answers.get("unranked") == "not-offered" and not takes:
-            others = _models_of_choice_sets()
-            error.answers["model"] = others[0]
-            error.about = f"Choice sets need --model {' or '.join(others)}. {error.about}"
-        raise
+    survey = read_file(options.file, options.table)
     survey = survey._replace(rankings=_as_taken(options.model, survey.rankings))
     _check_rankings(options.file or _BUNDLED, options.model, survey.rankings)
     if options.blocs is not None and not MODELS[options.model.model].family.has_fit:

@@ -86,11 +86,11 @@ def test_a_page_that_cannot_be_written(folder, monkeypatch, capsys):
 
 
 def test_files_that_no_model_takes_have_no_page(folder, capsys):
-    header = "# NUMBER ALTERNATIVES: 2\n# NUMBER VOTERS: 1\n# NUMBER UNIQUE ORDERS: 1\n"
+    header = "# NUMBER ALTERNATIVES: 2\n# NUMBER EDGES: 1\n"
     names = "# ALTERNATIVE NAME 1: a\n# ALTERNATIVE NAME 2: b\n"
-    (folder / "x.toc").write_text(f"{header}{names}1: {{1,2}}\n")
-    assert main(["describe", "x.toc"]) == 0
-    assert main(["describe", "x.toc", "--plot", "x.html"]) == 2
+    (folder / "x.wmd").write_text(f"{header}{names}1,2,1.0\n")
+    assert main(["describe", "x.wmd"]) == 0
+    assert main(["describe", "x.wmd", "--plot", "x.html"]) == 2
     assert "--plot has no page" in capsys.readouterr().err and not (folder / "x.html").exists()
 
 

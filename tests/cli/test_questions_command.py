@@ -73,18 +73,14 @@ def test_what_only_a_person_can_answer(folder, capsys):
     (folder / "t.csv").write_text("a,b,c\n1,2,99\n2,5,1\n2,1,3\n3,1,2\n")
     lines = asked(capsys, "describe", "t.csv")
     assert "rank 5" in lines[-3] and lines[-2].startswith("The last question needs a decision")
-    (folder / "t.csv").write_text("judge,item,rank\nx,a,1\nx,b,1\n")
+    (folder / "t.csv").write_text("winner,loser\na,b\na,a\n")
     assert len(asked(capsys, "describe", "t.csv")) == 1
 
 
-def test_pairs_need_a_model_of_choice_sets(folder, capsys):
+def test_pairs_in_another_layout(folder, capsys):
     (folder / "t.csv").write_text("winner,loser\na,b\nb,c\n")
-    lines = asked(capsys, "fit", "t.csv")
-    assert lines[-1].endswith(
-        "fit t.csv --columns winner,loser --layout orders --unranked not-offered "
-        "--model plackett-luce"
-    )
-    assert lines[-2].startswith("Choice sets need --model plackett-luce")
+    lines = asked(capsys, "fit", "t.csv", "--layout", "ranks")
+    assert lines[-1].endswith("fit t.csv --layout pairs")
 
 
 def test_each_of_several_files_is_asked_about(folder, capsys):
