@@ -1,7 +1,7 @@
 """What judges said, in the form in which the likelihood of a family scores it."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 import jax
 import numpy as np
@@ -11,8 +11,36 @@ from numpyro_rankings.distributions.partial_orders import blocks_of_orders
 from numpyro_rankings.ops.linear_extensions import Blocks
 from numpyro_rankings.rankings import PartialOrders, Rankings, RankingsError
 
-Family = Any  # a RankingFamily, whose module imports this one
 _TERMS_AT_ONCE = 2**22  # of sums over orders, in all clusters together
+
+
+class Scoring(Protocol):
+    """What is asked of a family, :class:`~numpyro_rankings.families.RankingFamily`."""
+
+    title: str
+    has_pool: bool
+    scores_orders: bool
+
+    def log_rows(
+        self, draw: Mapping[str, Array], orderings: Array, offered: Array | None
+    ) -> Array: ...
+
+    def log_orders(self, draw: Mapping[str, Array], orders: "ScoredOrders") -> Array: ...
+
+    def log_new_cluster(
+        self,
+        key: Array,
+        draw: Mapping[str, Array],
+        orderings: Array,
+        offered: Array | None,
+        num_new_clusters: int,
+    ) -> Array: ...
+
+    def log_new_cluster_of_orders(
+        self, key: Array, draw: Mapping[str, Array], orders: "ScoredOrders", num_new_clusters: int
+    ) -> Array: ...
+
+    def prepared(self, orders: PartialOrders) -> PartialOrders: ...
 
 
 class ScoredLists(NamedTuple):
@@ -31,12 +59,12 @@ class ScoredLists(NamedTuple):
         """About how many terms the likelihood of one component has."""
         return self.orderings.size
 
-    def log_rows(self, family: Family, draw: Mapping[str, Array]) -> Array:
+    def log_rows(self, family: Scoring, draw: Mapping[str, Array]) -> Array:
         """Return the log probability of each row in every cluster of one draw, (C, rows)."""
         return family.log_rows(draw, *self)
 
     def log_new_cluster(
-        self, family: Family, key: Array, draw: Mapping[str, Array], number: int
+        self, family: Scoring, key: Array, draw: Mapping[str, Array], number: int
     ) -> Array:
         """Return the log probability of each row in a new cluster, (rows,)."""
         return family.log_new_cluster(key, draw, *self, number)
@@ -65,12 +93,12 @@ class ScoredOrders(NamedTuple):
         shapes = (block.before.shape for block in self.blocks)
         return self.listed.size + sum(number * width * 2 ** (width - 1) for number, width in shapes)
 
-    def log_rows(self, family: Family, draw: Mapping[str, Array]) -> Array:
+    def log_rows(self, family: Scoring, draw: Mapping[str, Array]) -> Array:
         """As for lists."""
         return family.log_orders(draw, self)
 
     def log_new_cluster(
-        self, family: Family, key: Array, draw: Mapping[str, Array], number: int
+        self, family: Scoring, key: Array, draw: Mapping[str, Array], number: int
     ) -> Array:
         """As for lists."""
         return family.log_new_cluster_of_orders(key, draw, self, number)
@@ -81,7 +109,7 @@ class ScoredOrders(NamedTuple):
         return jax.lax.map(lambda x: score(*x), parameters, batch_size=at_once)
 
 
-def scored(family: Family, rows: Rankings | PartialOrders) -> ScoredLists | ScoredOrders:
+def scored(family: Scoring, rows: Rankings | PartialOrders) -> ScoredLists | ScoredOrders:
     """Return rankings, or partial orders, as a family scores them.
 
     :raises ValueError: if it does not score them, or if the sums of a row have too many terms.

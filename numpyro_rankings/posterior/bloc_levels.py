@@ -32,12 +32,12 @@ class BlocData:
     """Draws, and the rankings that they describe, as ``read_draws`` of ``blocs`` checks them."""
 
     def __init__(self, draws: Draws) -> None:
-        said, family = draws.said, draws.check_family()
+        said: Rankings | PartialOrders = draws.said
+        family = draws.check_family()
         self.draws, self.items, self._family = draws, said.items, family
         # the distinct row of each given row, and of each ranking
-        distinct: Rankings | PartialOrders
-        distinct, self.row_of_given = said.merged()
-        self.distinct = distinct
+        self.distinct: Rankings | PartialOrders
+        self.distinct, self.row_of_given = said.merged()
         self.row_index = self.row_of_given[np.asarray(said.row_index)]
         self.search = BlocSearch(self.distinct, family)
         self.counts = self.search.counts

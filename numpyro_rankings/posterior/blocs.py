@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -274,19 +274,19 @@ def search_work(draws: Collection[str], said: Rankings | PartialOrders) -> float
     :raises TooManyOrderingsError: if there is none, because partial orders leave too much open.
     """
     family = family_of(draws)
-    rankings = cast(
-        Rankings,
-        said if family is None else SearchedRows(_as_scored(said, family), family).rankings,
-    )
+    rankings = _orderings(said, family)
     of_choices = float(count_cells(rankings) * rankings.num_items)
     return rankings.orderings.size + (1.0 if family is None else family.fit_cost) * of_choices
 
 
-def _as_scored(said: Rankings | PartialOrders, family: RankingFamily) -> Rankings | PartialOrders:
-    """Return distinct partial orders as the family scores them; rankings as they are."""
+def _orderings(said: Rankings | PartialOrders, family: RankingFamily | None) -> Rankings:
+    """Return the rankings, or the orderings that agree with different partial orders."""
     if not isinstance(said, PartialOrders):
         return said
-    return family.prepared(family.described(said)).unique()
+    if family is None:
+        return said.with_orderings(said.listed)
+    distinct = family.prepared(family.described(said)).unique()
+    return SearchedRows(distinct, family).rankings
 
 
 def search_seconds(work: float) -> float:
@@ -309,8 +309,8 @@ def read_draws(source: Any, rankings: Rankings | PartialOrders) -> Draws:
         raise ValueError("the draws have no cluster_sizes")
     _check_shapes(draws, family)
     draws = draws.with_rankings(rankings)
-    if draws.orders is not None:
-        draws = replace(draws, orders=family.prepared(cast(PartialOrders, draws.said)))
+    if isinstance(draws.said, PartialOrders):
+        draws = replace(draws, orders=family.prepared(draws.said))
     _check_values(draws, family)
     return draws
 

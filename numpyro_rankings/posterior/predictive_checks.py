@@ -96,7 +96,7 @@ def posterior_predictive_checks(
     size = said.num_rankings
     batch = int(np.clip(_ENTRIES // form.entries, 1, size))
     top, wins = _replicate(some, form, said.row_index, family, batch)
-    seen_top, seen_wins = form.count_in(said.table, jnp.arange(said.num_rows), said.counts)
+    seen_top, seen_wins = form.tally(said.table, jnp.arange(said.num_rows), said.counts)
     return PredictiveChecks(
         _check(np.asarray(seen_top) / size, np.asarray(top) / size),
         _check(_shares(np.asarray(seen_wins)), _shares(np.asarray(wins))),
@@ -146,7 +146,7 @@ class _OfLists(NamedTuple):
         """Entries for one list: its pairs of places, and some numbers for each item."""
         return self.like.shape[0] ** 2 + 4 * self.like.shape[1]
 
-    def count_in(self, lists: Array, row: Array, weight: Array) -> tuple[Array, Array]:
+    def tally(self, lists: Array, row: Array, weight: Array) -> tuple[Array, Array]:
         """Count by :func:`_count` lists that stand for the judges of some rows."""
         offered = None if self.offered is None else self.offered[row]
         is_listed = jnp.arange(lists.shape[1]) < self.lengths[row, None]
@@ -189,7 +189,7 @@ class _OfOrders(NamedTuple):
         """Entries for one row: its pairs of items."""
         return 4 * self.like.shape[1] ** 2
 
-    def count_in(self, lists: Array, row: Array, weight: Array) -> tuple[Array, Array]:
+    def tally(self, lists: Array, row: Array, weight: Array) -> tuple[Array, Array]:
         """Count as :func:`_count` what judges of some rows say whose orderings are these lists."""
         return _count_orders(self, lists, row, weight)
 
@@ -217,7 +217,7 @@ def _replicate(
             key, labels, row, weight = one
             offered = None if form.offered is None else form.offered[row]
             lists = family.replicate(key, draw, labels, offered, length)
-            return jax.tree.map(jnp.add, total, form.count_in(lists, row, weight)), None
+            return jax.tree.map(jnp.add, total, form.tally(lists, row, weight)), None
 
         start = jnp.zeros(num_items, jnp.int32), jnp.zeros((num_items, num_items), jnp.int32)
         keys = jax.random.split(draw["key"], num_batches)

@@ -245,9 +245,10 @@ def findings_of(
 
 def _sets_apart(rankings: Rankings | PartialOrders | None) -> Sequence[Sequence[str]]:
     """Return sets of items that are never compared; rankings of all items compare all."""
-    if rankings is None or not (rankings.are_partial or rankings.choice_sets is not None):
+    if rankings is None:
         return ()
-    return sets_apart(rankings)
+    is_known = isinstance(rankings, PartialOrders) or rankings.choice_sets is not None
+    return sets_apart(rankings) if is_known else ()
 
 
 def _check_asked(checks: Any, blocs: Any, rankings: Rankings | PartialOrders | None) -> None:
