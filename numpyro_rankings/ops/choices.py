@@ -154,8 +154,8 @@ def times_in_play(
     totals = sum_by_label(of_entry, clusters, num_clusters)
     zeros = jnp.zeros((num_clusters, num_items), times.dtype)
     if choices.unlisted is not None:
-        # the stages up to an item's own, or all stages if it is not listed; no difference of sums,
-        # which could be negative where the last times are long
+        # the stages up to an item's own, or all stages if it is not listed; as a difference of sums
+        # it could be negative where the last times are long
         upto = _suffix_sums(times[::-1])[::-1]
         listed = scatter_add(zeros, (clusters, columns), upto)
         by_row = jnp.zeros((num_clusters, len(choices.orderings)), times.dtype)
