@@ -149,7 +149,11 @@ def show(name, kernel, orderings, start, says, number):
     for what, data in {"all preferences": strict, **says}.items():
         seconds, ess, state = measure(kernel, sweeps, data, start)
         own = "" if data is strict else f"{1e3 * seconds_of_orderings(kernel, data, state):.3g}"
-        print(f"| {name} | {what} | {1e3 * seconds:.3g} | {own} | {ess:.3g} |", flush=True)
+        each = seconds * ess
+        print(
+            f"| {name} | {what} | {1e3 * seconds:.3g} | {own} | {each:.2g} | {ess:.3g} |",
+            flush=True,
+        )
 
 
 def ties(name, kernel, quick):
@@ -158,14 +162,14 @@ def ties(name, kernel, quick):
     rng = np.random.default_rng(1)
     kinds = {"20% ties": with_ties, "a fifth less": with_a_fifth_less}
     says = {what: make(orderings, rng) for what, make in kinds.items()}
-    show(f"5,000 x 10, {name}", kernel, orderings, start, says, number)
+    show(f"{size:,} x 10, {name}", kernel, orderings, start, says, number)
 
 
 def pairs(name, kernel, quick):
     size, num_items, number = (50, 20, 20) if quick else (500, 100, 40)
     orderings, start = judges(kernel, size, num_items)
     says = {"100 pairs": of_pairs(orderings, np.random.default_rng(1))}
-    show(f"500 x 100, {name}", kernel, orderings, start, says, number)
+    show(f"{size} x {num_items}, {name}", kernel, orderings, start, says, number)
 
 
 TABLES = {"ties": ties, "pairs": pairs}
@@ -177,8 +181,8 @@ def main():
     parser.add_argument("--only", nargs="+", choices=TABLES, default=list(TABLES))
     parser.add_argument("--kernels", nargs="+", choices=KERNELS, default=list(KERNELS))
     args = parser.parse_args()
-    columns = "judges, kernel | what they say | a sweep, ms | orderings, ms | ESS a second"
-    print(f"| {columns} |\n|---|---|---|---|---|", flush=True)
+    columns = "judges, kernel | what they say | a sweep, ms | orderings, ms | ESS a sweep | a second"
+    print(f"| {columns} |\n|---|---|---|---|---|---|", flush=True)
     for table in args.only:
         for name in args.kernels:
             TABLES[table](name, KERNELS[name], args.quick)
