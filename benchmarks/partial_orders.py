@@ -181,7 +181,9 @@ def main():
     parser.add_argument("--only", nargs="+", choices=TABLES, default=list(TABLES))
     parser.add_argument("--kernels", nargs="+", choices=KERNELS, default=list(KERNELS))
     args = parser.parse_args()
-    columns = "judges, kernel | what they say | a sweep, ms | orderings, ms | ESS a sweep | a second"
+    columns = (
+        "judges, kernel | what they say | a sweep, ms | orderings, ms | ESS a sweep | a second"
+    )
     print(f"| {columns} |\n|---|---|---|---|---|---|", flush=True)
     for table in args.only:
         for name in args.kernels:

@@ -244,7 +244,8 @@ class TableOptions:
     )
     ties: str | None = option(
         "what a tie is: exact, no opinion between the tied items; drop leaves out the judges with "
-        "ties; order puts tied items in a random order, the same at every run (default: exact)",
+        "ties, of pairs the ties; order puts tied items in a random order, the same at every run "
+        "(default: exact)",
         choices=["exact", "drop", "order"],
     )
     cycles: str | None = option(

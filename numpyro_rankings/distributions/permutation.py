@@ -18,7 +18,8 @@ from numpyro.util import is_prng_key
 
 from numpyro_rankings.distributions import constraints
 from numpyro_rankings.ops.checks import check_whole
-from numpyro_rankings.rankings import PartialOrders, Rankings
+from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.rankings.rows import Rows
 
 __all__ = ["RandomPermutation", "all_permutations"]
 
@@ -99,8 +100,9 @@ def check_event(value: ArrayLike, distribution: Distribution) -> tuple[int, ...]
         if name == "PlackettLuceTies":
             remedy = "PartialOrders.from_rankings(rankings).levels_of_items()"
         raise TypeError(f"{name} takes arrays, not Rankings: give {remedy}")
-    if isinstance(value, PartialOrders):
-        raise TypeError(f"{type(distribution).__name__} scores orderings alone, not PartialOrders")
+    if isinstance(value, Rows):
+        name, kind = type(distribution).__name__, type(value).__name__
+        raise TypeError(f"{name} scores orderings, not {kind}")
     shape = jnp.shape(value)
     (expected,) = distribution.event_shape
     if not shape or shape[-1] != expected:

@@ -201,10 +201,12 @@ def find_orders(args: tuple, kwargs: dict) -> Orders | None:
 def check_memory(orders: Orders, num_chains: int) -> None:
     """Refuse orders if there is too little memory for the preferences of all judges."""
     # A bit for each pair of items of each judge takes a byte. There are these of the judges, and
-    # two copies with other axes; items that were not offered may have to be listed, too.
+    # four copies; of comparisons there are numbers, and margins of each chain. Items that were not
+    # offered may have to be listed, too.
     size = orders.num_rankings
     width = orders.num_items if orders.offered() is not None else orders.table.shape[1]
-    needed = size * width * (3 * width + _BYTES_OF_PLACE * num_chains)
+    of_pair = 4 + 8 * num_chains if isinstance(orders, Comparisons) else 5
+    needed = size * width * (of_pair * width + _BYTES_OF_PLACE * num_chains)
     free = None if needed < _WORTH_A_LOOK else _memory.device_memory()
     if free is None or needed <= _memory.USABLE * free:
         return

@@ -146,12 +146,19 @@ def sets_apart(rankings: Rankings | PartialOrders) -> list[list[str]]:
     orderings, lengths = np.asarray(rankings.table), np.asarray(rankings.lengths)
     if rankings.choice_sets is not None:
         rows, items = np.nonzero(np.asarray(rankings.choice_sets))
-    elif (lengths == rankings.num_items).any():
+    elif ((lengths == rankings.num_items) & ~_tie_all(rankings)).any():
         return []
     else:
         rows, places = np.nonzero((orderings >= 0) & (lengths[:, None] > 1))
         items = orderings[rows, places]
     return _sets_of((orderings[rows, 0], items), rankings.items)
+
+
+def _tie_all(rankings: Rankings | PartialOrders) -> np.ndarray:
+    """Return which rows prefer no item to another, (rows,) booleans."""
+    if not isinstance(rankings, PartialOrders):
+        return np.zeros(rankings.num_rows, bool)
+    return np.asarray((~rankings.above).all((1, 2)))
 
 
 def _pairs_said(orders: PartialOrders) -> tuple[np.ndarray, np.ndarray]:

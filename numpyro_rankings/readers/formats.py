@@ -138,7 +138,7 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
     :param missing: texts and codes that mean that an item is not ranked, such as ``"N/A,99"``.
     :param offered: of ranks and long tables, texts that mean that an item was offered and is not
         ranked, so that it is below those that are, such as ``"DNF"``; ``"empty"`` is an empty cell.
-        Or, of every layout, the column that lists the items offered to each judge.
+        Or, of every layout but pairs, the column that lists the items offered to each judge.
     :param not_offered: of ranks and long tables, texts that mean that an item was not offered.
     :param ties: what a tie is: ``"exact"``, no opinion between the tied items, the default;
         ``"drop"``, the judges are left out; or ``"order"``, the items are put in a random order,

@@ -255,8 +255,13 @@ def _decide(
             )
     index = {name: k for k, name in enumerate(names)}
     # an item, or a number below zero, for each text
-    special = {columns[0]: -1, columns[1]: -2, **dict.fromkeys(_TIES, -3)}
-    special |= _codes_of_results(texts, names)
+    special = _codes_of_results(texts, names)
+    if {"h", "home"} - {*columns} & special.keys() and columns[1].lower().startswith("home"):
+        raise RankingsError(
+            f"the codes in the column {outcome!r} are of who was at home: give "
+            f"pair=({columns[1]!r}, {columns[0]!r})"
+        )
+    special |= {columns[0]: -1, columns[1]: -2, **dict.fromkeys(_TIES, -3)}
     said = np.array([index.get(x, special.get(x, special.get(x.lower(), -4))) for x in texts])
     said = said[codes]
     is_won = [(said == pairs[:, k]) | (said == -1 - k) for k in (0, 1)]

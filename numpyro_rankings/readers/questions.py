@@ -290,19 +290,25 @@ def read_counts(grid: Grid, name: str | None, rows: np.ndarray) -> np.ndarray:
 
 
 def read_offers(
-    grid: Grid, name: str, rows: np.ndarray, items: tuple[str, ...]
+    grid: Grid, spec: QuestionSpec, rows: np.ndarray, items: tuple[str, ...]
 ) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
     """Return what a column says that was offered in some of the rows.
 
     :return: the items, with those that nobody ranks; (rows, items) booleans; and the rows in which
         the column says nothing, (rows,) booleans.
     """
-    column = grid.column(name)
+    column = grid.column(str(spec.offers))
     index = {item: k for k, item in enumerate(items)}
     lists = []
     for text in column.values:
-        parts = [text] if text in index else re.split(r"[;|,\n]", text)
-        lists.append([index.setdefault(x.strip(), len(index)) for x in parts if x.strip()])
+        parts = [text] if text in index else map(str.strip, re.split(r"[;|,\n]", text))
+        names = [spec.aliases.get(x, x) for x in parts if x]
+        if spec.items is not None and (other := next((x for x in names if x not in index), "")):
+            raise RankingsError(
+                f"{grid.at_text(column, text)}: there is no item {other[:40]!r}; expected "
+                f"{names_shown(list(spec.items))}"
+            )
+        lists.append([index.setdefault(x, len(index)) for x in names])
     table = np.zeros((len(lists), len(index)), bool)
     for row, listed in zip(table, lists, strict=True):
         row[listed] = True

@@ -16,6 +16,7 @@ from numpyro_rankings.rankings.names import names_counted, names_shown
 from numpyro_rankings.rankings.orderings import listed_items
 from numpyro_rankings.rankings.partial_orders import build_partial_orders
 from numpyro_rankings.rankings.preferences import above_of_levels
+from numpyro_rankings.readers.answers import EMPTY
 from numpyro_rankings.readers.ballots import BallotCounts
 from numpyro_rankings.readers.first_rows import refuse_ballot_as_header
 from numpyro_rankings.readers.grids import Grid, read_grid, refuse_ranks_in_brackets
@@ -254,7 +255,12 @@ def _with_offers(grid: Grid, spec: QuestionSpec, lists: Lists) -> tuple[Lists, l
     """Return the lists with what a column says that was offered, and notes."""
     if spec.offers is None:
         return lists, []
-    items, offered, is_blank = read_offers(grid, spec.offers, lists.rows, lists.items)
+    if lists.above is not None:
+        raise RankingsError(
+            f"{grid.name}: {option('offered', spec.offers, False)} does not go with pairs: items "
+            "that a judge did not compare are open, offered or not"
+        )
+    items, offered, is_blank = read_offers(grid, spec, lists.rows, lists.items)
     is_listed = listed_items(lists.orderings, len(items))
     for k, item in np.argwhere(is_listed & ~offered & ~is_blank[:, None])[:1].tolist():
         raise RankingsError(
@@ -262,11 +268,15 @@ def _with_offers(grid: Grid, spec: QuestionSpec, lists: Lists) -> tuple[Lists, l
             f"column {spec.offers!r} says were offered"
         )
     offered[is_blank] = is_listed[is_blank] | (not spec.is_not_offered)
-    if len(items) == len(lists.items):
-        notes = []
-    else:
-        rest = items[len(lists.items) :]
-        notes = [f"offered, but ranked by nobody: {names_counted(rest)}"]
+    notes = []
+    if rest := items[len(lists.items) :]:
+        notes.append(f"offered, but ranked by nobody: {names_counted(rest)}")
+    if number := int(is_blank.sum()):
+        meaning = "only what is ranked" if spec.is_not_offered else "all items"
+        notes.append(
+            f"the column {spec.offers!r} is empty in {plural(number, 'row')}, where {meaning} was "
+            "offered"
+        )
     return lists._replace(items=items, offered=offered), notes
 
 
@@ -286,13 +296,17 @@ def _notes_of_lists(lists: Lists, kept: np.ndarray) -> list[str]:
 def _notes_of_others(lists: Lists, spec: QuestionSpec, are_full: bool) -> list[str]:
     """Return how items were read that a judge does not rank."""
     is_ballot = lists.ballots is not None and not spec.is_not_offered
-    if are_full or is_ballot or lists.offered is not None or lists.above is not None:
+    words = {x.casefold() for x in (*spec.offered, *spec.not_offered)}
+    if are_full or is_ballot or spec.offers is not None or lists.above is not None:
+        return []
+    if lists.offered is not None and (not words or EMPTY in words):
         return []
     if spec.is_not_offered:
         meaning, other, why = "not offered", "below", "they rank below the others"
     else:
         meaning, other, why = "ranked below the others", "not-offered", "they were not offered"
+    which = ", and of which no text says whether they were offered," if words else ""
     return [
-        f"items that a judge does not rank are read as {meaning}: use "
+        f"items that a judge does not rank{which} are read as {meaning}: use "
         f"{option('unranked', other)} if {why}"
     ]

@@ -635,5 +635,5 @@ def test_rankings_are_refused_with_what_to_give():
             d.log_prob(rankings)
     with pytest.raises(TypeError, match=r"give PartialOrders\.from_rankings\(rankings\)\.levels"):
         rd.PlackettLuceTies(np.zeros(3), np.zeros(1)).log_prob(rankings)
-    with pytest.raises(TypeError, match="scores orderings alone, not PartialOrders"):
+    with pytest.raises(TypeError, match="scores orderings, not PartialOrders"):
         rd.RandomPermutation(3).log_prob(orders)

@@ -149,7 +149,7 @@ def test_proposed_orderings_have_the_told_probability(family):
         np.testing.assert_allclose(log_sums[size:], log_sums[:size:copies][which], atol=1e-4)
 
 
-THREE = PartialOrders.from_buckets([[[0, 1], 2], [[0, 1, 2]], [2]], 3)
+FOUR = PartialOrders.from_buckets([[[0, 1], 2], [[0, 1, 2]], [2], [1, 0]], 3)
 OF_LABELS = {
     "plackett-luce": np.array([[0.6, 0.3, 0.1], [0.1, 0.2, 0.7]]),
     "mallows": (np.array([[0, 1, 2], [2, 0, 1]]), np.array([[1.2, 0.4], [0.3, 0.8]])),
@@ -158,19 +158,19 @@ OF_LABELS = {
 
 def lists_of_labels(family, labels):
     if family == "plackett-luce":
-        return plackett_luce_lists(THREE, labels, jnp.asarray(OF_LABELS[family]))
+        return plackett_luce_lists(FOUR, labels, jnp.asarray(OF_LABELS[family]))
     centers, theta = map(jnp.asarray, OF_LABELS[family])
-    places = jnp.argsort(centers, axis=1)[labels[:, None], jnp.maximum(THREE.listed, 0)]
+    places = jnp.argsort(centers, axis=1)[labels[:, None], jnp.maximum(FOUR.listed, 0)]
     theta = jnp.pad(theta, ((0, 0), (0, 1)))[labels]
-    return MallowsLists(places.T, theta.T, THREE.lengths, jnp.full(3, 3))
+    return MallowsLists(places.T, theta.T, FOUR.lengths, jnp.full(4, 3))
 
 
 @pytest.mark.parametrize("family", ["plackett-luce", "mallows"])
 def test_labels_and_orderings_keep_their_joint_law(family):
-    """All labels and orderings of three judges, before and after one move."""
-    kappa, lists = 3.0, [extensions(THREE, row) for row in range(3)]
+    """All labels and orderings of four judges, before and after one move."""
+    kappa, lists = 3.0, [extensions(FOUR, row) for row in range(4)]
     known, law = [], []
-    for labels in itertools.product(range(2), repeat=3):
+    for labels in itertools.product(range(2), repeat=4):
         prior = sum(gammaln(n + kappa) for n in np.bincount(labels, minlength=2) if n)
         for orderings in itertools.product(*lists):
             log_prob = prior
@@ -190,15 +190,15 @@ def test_labels_and_orderings_keep_their_joint_law(family):
     def move(key, labels, orderings):
         partition = Partition(labels, 2, jnp.asarray(kappa))
         return draw_labels_and_orderings(
-            key, THREE, orderings, partition, lambda x: lists_of_labels(family, x)
+            key, FOUR, orderings, partition, lambda x: lists_of_labels(family, x)
         )
 
     keys = jax.random.split(jax.random.key(0), size)
-    labels, orderings = jax.jit(jax.vmap(move))(keys, start[:, :3], start[:, 3:].reshape(-1, 3, 3))
-    end = np.concatenate([labels, np.reshape(orderings, (size, 9))], axis=1)
+    labels, orderings = jax.jit(jax.vmap(move))(keys, start[:, :4], start[:, 4:].reshape(-1, 4, 3))
+    end = np.concatenate([labels, np.reshape(orderings, (size, 12))], axis=1)
     assert_frequencies(end, known, law)
-    assert (end[:, :3] != start[:, :3]).any(1).mean() > 0.03
-    assert (end[:, 3:] != start[:, 3:]).any(1).mean() > 0.1
+    assert (end[:, :4] != start[:, :4]).any(1).mean() > 0.03
+    assert (end[:, 4:] != start[:, 4:]).any(1).mean() > 0.1
 
 
 # -- the posterior of labels and parameters ------------------------------------------------------

@@ -222,3 +222,48 @@ def test_words_of_pairs_beside_orders():
 def test_ranks_are_no_pairs():
     frame = pd.DataFrame({"rank1": ["a", "b"], "rank2": ["b", "a"], "result": ["c", "c"]})
     assert joined(read_survey(frame, "orders", about="result")) == ["a b", "b a"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "words"),
+    [
+        (
+            "model_a model_b winner",
+            ["x y y", "y z x"],
+            "'x' is an item, but not one of the two, 'y' and 'z'",
+        ),
+        ("item_a item_b winner", ["B A A", "B C A"], "'A' is an item, but not one of the two"),
+        ("item1 item2 choice", ["2 5 1", "5 1 1"], "'1' is an item, but not one of the two"),
+        ("winner loser draw", ["x y 0", "y z 1"], "does the column 'draw' say which comparisons"),
+        ("winner loser is_tie", ["x y no", "y z yes"], "does the column 'is_tie' say"),
+        ("a b winner", ["x y 0", "y z 1"], "does 0 in 'winner' mean"),
+        (
+            "home away home_goals",
+            ["Ars Che 2", "Che Liv 0"],
+            "'home_goals' is what one of the two scored",
+        ),
+    ],
+)
+def test_outcomes_that_are_not_what_they_seem(columns, rows, words):
+    frame = pd.DataFrame([row.split() for row in rows], columns=columns.split())
+    with refusal(words):
+        read_survey(frame, "pairs", columns=columns.split() if "goals" in columns else ())
+    if "loser" in columns:  # the remedy works
+        survey = read_survey(frame, "pairs", columns=["winner", "loser"])
+        assert pairs_of(survey) == ["x y", "y z"]
+
+
+def test_pairs_take_no_offers():
+    frame = pd.DataFrame({"j": ["a"], "winner": ["x"], "loser": ["y"], "saw": ["x;y;z"]})
+    with refusal("offered='saw' does not go with pairs"):
+        read_survey(frame, "pairs", judge="j", offered="saw")
+
+
+def test_names_of_columns_come_before_codes():
+    """Also where the first column is that of the guests."""
+    frame = pd.DataFrame({"away": ["x"], "home": ["y"], "won": ["home"]})
+    for won, first in (("home", "y"), ("away", "x")):
+        made = PartialOrders.from_pairs(frame.assign(won=won), winner="won", pair=("away", "home"))
+        assert made.items[int(made.listed[0, 0])] == first
+    with refusal("give pair=('home', 'away')"):
+        PartialOrders.from_pairs(frame.assign(won="H"), winner="won", pair=("away", "home"))

@@ -33,7 +33,9 @@ _WORDS = {
     **dict.fromkeys(("d", "t"), _TIE),
 }
 _POINTS = re.compile(r"(\d+(?:[.,]\d+)?)[-–:](\d+(?:[.,]\d+)?)")  # such as 3-1
-_OF_SCORES = re.compile(r"result|score|win|won|point|outcome")
+_OF_OUTCOMES = {"draw", "drawn", "tie", "tied", "isdraw", "istie", "result", "outcome"}
+_OF_ONE = re.compile(r"(?:goals?|scores?|points?)$")
+_OF_SCORES = re.compile(r"result|score|win(?!ner|ning)|won|point|outcome")
 
 
 class Pairs(Layout):
@@ -66,6 +68,7 @@ class Pairs(Layout):
                 f"items and of the outcome; the columns are {names_shown(list(map(repr, names)))}"
             )
         others = [name for name in names if name not in columns]
+        _check_others(grid, columns, others)
         notes = [f"the pairs are in the columns {names_shown(list(map(repr, columns)))}"]
         if others:
             notes.append(f"columns left out: {names_counted(list(map(repr, others)))}")
@@ -129,6 +132,24 @@ class Pairs(Layout):
             above=above,
         )
         return lists if is_left.all() else lists.take(np.flatnonzero(is_left))
+
+
+def _check_others(grid: Grid, columns: Sequence[str], others: Sequence[str]) -> None:
+    """Refuse pairs whose outcome is in another column, or is what one of the two scored."""
+    first, second, *rest = map(letters, columns)
+    if rest and _OF_ONE.search(rest[0]) and rest[0].startswith((first, second)):
+        raise RankingsError(
+            f"{grid.header_place}: {columns[2]!r} is what one of the two scored; write the winner "
+            "into a column, by its name, or tie"
+        )
+    for name in [] if rest else others:
+        if letters(name) in _OF_OUTCOMES:
+            three = ",".join((*columns, name))
+            raise RankingsError(
+                f"{grid.header_place}: does the column {name!r} say which comparisons are ties? "
+                f"Write tie, or the preferred item, into it, and use {option('columns', three)}; "
+                f"{option('columns', ','.join(columns))} leaves {name!r} out"
+            )
 
 
 def _items(
@@ -241,6 +262,13 @@ def _outcomes(
     first, second = question.names[:2]
     meaning = _meanings(grid, outcome, first, second, list(rest))
     for k in np.flatnonzero(said < 0):
+        if named[k] >= 0:
+            one, two = (items[x] for x in pairs[k])
+            raise RankingsError(
+                f"{grid.at(lines[k], outcome)}: {outcome.text(lines[k])[:40]!r} is an item, but "
+                f"not one of the two, {one!r} and {two!r}; if it is a word for the outcome, write "
+                f"{first!r}, {second!r} or tie instead"
+            )
         if outcome.text(lines[k]) not in meaning:
             one, two = (items[x] for x in pairs[k])
             raise RankingsError(
