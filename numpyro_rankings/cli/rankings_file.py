@@ -33,10 +33,10 @@ one of these layouts:
   votes   a row for each ballot, and a column for each rank, with names, undervote or overvote
   marks   a sheet with a column of 0 and 1 for each item and rank, such as Ann 1
 
-Items may be tied: ranks 1, 2, 2, 4 (or 1, 2, 2, 3; or 1, 2.5, 2.5, 4), several names at a place,
-and Ann>Bob=Cid in a cell. A tie means no opinion between the items, unless --ties says otherwise.
-An item that a judge does not rank is below the others or was not offered, as --unranked says, or
-as texts in cells do that --offered and --not-offered name, such as DNF and DNS.
+Items may be tied: ranks 1, 2, 2, 4 (or 1, 2, 2, 3; 1, 3, 3, 4; 1, 2.5, 2.5, 4), several names at
+a place, and Ann>Bob=Cid in a cell. A tie means no opinion between the items, unless --ties says
+otherwise. An item that a judge does not rank is below the others or was not offered, as --unranked
+says, or as texts in cells do that --offered and --not-offered name, such as DNF and DNS.
 
 Files of elections are read too: .blt, the .csv of a Scottish council, and cast vote records in the
 format of NIST (.json). What becomes of ballots that are not rankings is said by --overvote,
