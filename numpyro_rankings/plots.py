@@ -26,6 +26,7 @@ from numpyro_rankings.posterior import (
 )
 from numpyro_rankings.posterior.diagnostics import posterior_of
 from numpyro_rankings.posterior.partitions import as_partition, coclustering, evenly
+from numpyro_rankings.posterior.places import TOP, Places
 from numpyro_rankings.posterior.point_estimates import reference_partition
 from numpyro_rankings.posterior.predictive_checks import PredictiveCheck
 from numpyro_rankings.words import base_and_index, quantity_name
@@ -221,6 +222,48 @@ def _beside(name: str, lines: int) -> str:
     if len(wrapped) <= 2:
         return "\n".join(wrapped)
     return f"{name[: _LETTERS - 1]}…\n…{name[1 - _LETTERS :]}"
+
+
+def plot_places(
+    places: Places,
+    what: Literal["mean", "first", "top"],
+    names: Sequence[str],
+    max_items: int = 15,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Plot what parts of the judges, such as blocs, say of each item, with 90% intervals.
+
+    :param what: the field of the places that is shown. Items are in the order of the mean ranks of
+        all judges, at most ``max_items`` of them.
+    :param names: of the parts, for the legend.
+    """
+    values, intervals = getattr(places, what), getattr(places, f"{what}_interval")
+    shown = np.argsort(places.overall, kind="stable")[:max_items]
+    items = [places.items[i] for i in shown]
+    height = max(_row_height(items), 0.12 * len(names) + 0.12)
+    ax = _axes(ax, _WIDTH, 1.0 + 0.2 * -(-len(names) // 2) + height * len(items))
+    rows = _rows(items, ax, lines=2)
+    step = min(0.2, 0.8 / len(names))
+    for k, name in enumerate(names):
+        at, color = rows + step * (k - (len(names) - 1) / 2), COLORS[k % len(COLORS)]
+        low, high = intervals[k, shown].T
+        ax.hlines(at, low, high, color=color, linewidth=2.5, alpha=0.45)
+        marker = _MARKERS[k % len(_MARKERS)]
+        (line,) = ax.plot(values[k, shown], at, marker, color=color, markersize=5, label=name)
+        line.set_clip_on(False)  # 0% is at the edge
+    ax.hlines(rows[1:] - 0.5, 0, 1, transform=ax.get_yaxis_transform(), color="0.9", linewidth=0.8)
+    if what == "mean":
+        ax.set_xlim(0.5, len(places.items) + 0.5)
+        _whole_numbers(ax.xaxis)
+        ax.set_xlabel("mean rank (1 = best)", loc="right")
+    else:
+        ax.set_xlim(left=0)
+        ax.xaxis.set_major_formatter(lambda x, _: f"{x:.0%}")
+        ax.locator_params(axis="x", nbins=4)
+        first = "first" if what == "first" else f"among the first {TOP}"
+        ax.set_xlabel(f"share of the judges who rank it {first}", loc="right")
+    ax.legend(loc="lower right", bbox_to_anchor=(1, 1), frameon=False, ncols=min(2, len(names)))
+    return _tidy(ax, "x")
 
 
 def plot_comparison(comparison: Any, ax: "Axes | None" = None) -> "Axes":

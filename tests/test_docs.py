@@ -35,6 +35,7 @@ PUBLIC = (
     "numpyro_rankings.report",
     "numpyro_rankings.self_check",
     "numpyro_rankings.posterior",
+    "numpyro_rankings.predict",
 )
 DIRECTIVE = re.compile(r"^\.\. (py:|auto)(\w+):: ([\w.]+)", re.MULTILINE)
 PAGES = {
@@ -83,7 +84,7 @@ def test_every_public_name_is_in_the_reference_once():
             assert times == 1, f"{home}.{name} is {times} times in docs/reference"
 
 
-@pytest.mark.parametrize("command", ["fit", "describe", "compare", "cluster", "check"])
+@pytest.mark.parametrize("command", ["fit", "assign", "describe", "compare", "cluster", "check"])
 def test_every_option_is_on_the_page(command):
     text = (DOCS / "command_line.rst").read_text(encoding="utf-8")
     subparsers = next(

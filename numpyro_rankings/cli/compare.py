@@ -4,7 +4,7 @@ import argparse
 import math
 import re
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from numpyro_rankings.cli.arguments import (
     add_options,
     check_output,
     count,
+    note,
     option,
     positive,
     take_options,
@@ -31,9 +32,10 @@ from numpyro_rankings.cli.rankings_file import FORMATS_IN_WORDS, add_file_option
 from numpyro_rankings.cli.results import terminal_width, write_at_once
 from numpyro_rankings.cli.streams import notes
 from numpyro_rankings.words import listed, number
+from numpyro_rankings.words.commands import DEFAULT_MODEL, fit_command
 
 if TYPE_CHECKING:
-    from numpyro_rankings.rankings import PartialOrders, Rankings
+    from numpyro_rankings.rankings import Orders, Rankings
     from numpyro_rankings.report.comparison import Comparison
 
 FILES = ("comparison.csv", "comparison.svg")
@@ -68,7 +70,10 @@ the columns of the table:
                  order, differ from what the model replicates; about 10% by chance
   evidence       with --evidence: log probability of the rankings under the model, with its standard
                  error; a difference of 3 makes one model 20 times as probable as another
-  time           seconds, compilation included
+  time           seconds of its run
+
+All models are run for a quarter of the time or until their chains nearly agree, and then those that
+may predict best. The last lines are the command that fits the simplest of these.
 
 Exit status: 0 if the results were written, 2 after an error, 130 after Ctrl-C, 143 after SIGTERM,
 129 after a hang-up.
@@ -136,8 +141,9 @@ class CompareOptions:
         group="run",
     )
     minutes: float = option(
-        "time of the sampling of each run, after which it ends even if its chains do not agree "
-        "(default: 2)",
+        "time of the sampling of each run, after which it ends even if its chains do not agree; "
+        "models are left out whose sums over the orders of tied or uncompared items would take "
+        "more than five times as long (default: 2)",
         "T",
         positive,
         default=2.0,
@@ -183,26 +189,39 @@ def _compare(args: argparse.Namespace, command: str) -> int:
         check_backends()
         rankings = read_file(args.file, table).rankings
         models = _kernels(options, rankings)
-        if not models and rankings.choice_sets is None:
+        if not models and (rankings.are_partial or rankings.offered() is None):
             raise UserError(f"no model of {' or '.join(options.models)} can be compared")
         if not models:
             names = [name for name, one in MODELS.items() if one.family.takes_choice_sets]
             raise UserError(f"choice sets need --models {','.join(names)}: no model is left")
+        models = _comparable(options, rankings, models)
         if options.kfold > rankings.num_rankings:
             raise UserError(f"--kfold must be at most {rankings.num_rankings}, the judges")
         with memory_errors():
             comparison = _compare_models(options, rankings, models)
     write_at_once(options.out, lambda folder: _write(folder, comparison, command), FILES)
-    _print(comparison, options.out)
+    _print(comparison, options.out, fit_command(command, _options_of(comparison, models)))
     return 0
 
 
-def _kernels(options: CompareOptions, rankings: "Rankings | PartialOrders") -> dict[str, Any]:
+def _options_of(comparison: "Comparison", models: dict[str, Any]) -> dict[str, object]:
+    """Return the options of ``fit`` for the simplest of the models that predict well."""
+    from numpyro_rankings.infer import TemperedMixture
+
+    kernel = models[comparison.simplest]
+    name, number = kernel.ranking_family.name, kernel.num_components
+    chosen: dict[str, object] = {} if name == DEFAULT_MODEL else {"--model": name}
+    chosen |= {} if number is None else {"--components": number}
+    return chosen | ({"--sampler": "tempered"} if isinstance(kernel, TemperedMixture) else {})
+
+
+def _kernels(options: CompareOptions, rankings: "Rankings | Orders") -> dict[str, Any]:
     """Return the kernels of the models that are compared, by the names of these."""
-    from numpyro_rankings.rankings import PartialOrders
     from numpyro_rankings.report.comparison import default_models
 
-    if options.evidence and isinstance(rankings, PartialOrders):
+    if options.evidence and rankings.kind == "comparisons":
+        raise UserError("--evidence is for rankings alone: leave it out with --cycles mistakes")
+    if options.evidence and rankings.are_partial:
         raise UserError(
             "--evidence is for rankings alone, and some judges tie items or leave their order "
             "open: leave it out, or read the file with --ties drop or --ties order"
@@ -218,8 +237,29 @@ def _kernels(options: CompareOptions, rankings: "Rankings | PartialOrders") -> d
     }
 
 
+def _comparable(
+    options: CompareOptions, rankings: "Rankings | Orders", models: dict[str, Any]
+) -> dict[str, Any]:
+    """Leave out models of which the density of the judges has too many terms, and say so."""
+    from numpyro_rankings.report.comparison import comparable_models
+
+    def in_time(models: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+        return comparable_models(models, rankings, options.minutes, options.chains)
+
+    kept, left_out = in_time(models)
+    if kept:
+        for text in left_out:
+            note(text)
+        return kept
+    others, _ = in_time(_kernels(replace(options, models=()), rankings))
+    families = {kernel.ranking_family for kernel in others.values()}
+    names = [name for name in models_with("components") if MODELS[name].family in families]
+    remedy = f"use --models {','.join(names)}" if names else "fit draws the orders instead"
+    raise UserError(f"no model can be compared: {'; '.join(left_out)}; {remedy}")
+
+
 def _compare_models(
-    options: CompareOptions, rankings: "Rankings | PartialOrders", models: dict[str, Any]
+    options: CompareOptions, rankings: "Rankings | Orders", models: dict[str, Any]
 ) -> "Comparison":
     import jax
 
@@ -256,7 +296,7 @@ def _write(folder: Path, comparison: "Comparison", command: str) -> None:
     figure.savefig(folder / "comparison.svg", metadata={"Description": command})
 
 
-def _print(comparison: "Comparison", out: Path) -> None:
+def _print(comparison: "Comparison", out: Path, command: str) -> None:
     width = max(len(name) for name in comparison.table.index)
     has_evidence = comparison.table["log_evidence"].notna().any()
     heading = f"{'evidence':>18} " if has_evidence else ""
@@ -266,7 +306,7 @@ def _print(comparison: "Comparison", out: Path) -> None:
     )
     for name, row in comparison.table.iterrows():
         difference = f"{row['elpd_diff']:,.1f} ± {row['se_diff']:,.1f}"
-        misfit = f"{row['first_outside']:.0%}, {row['pairs_outside']:.0%}"
+        misfit = ", ".join(number(row[name], ".0%") for name in ("first_outside", "pairs_outside"))
         unreliable = "–" if math.isnan(row["bad_k"]) else f"{row['bad_k']:.1%}"
         evidence = f"{row['log_evidence']:,.1f} ± {row['se_evidence']:.1f}"
         evidence = "–" if math.isnan(row["log_evidence"]) else evidence
@@ -277,3 +317,4 @@ def _print(comparison: "Comparison", out: Path) -> None:
         )
     print(f"\n{textwrap.fill(comparison.in_words, max(40, terminal_width()))}")
     print(f"\nResults: {', '.join(str(out / name) for name in FILES)}")
+    print(f"\nTo fit {comparison.simplest}:\n  {command}")

@@ -5,14 +5,13 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import cast
 
 import numpy as np
 
 from numpyro_rankings.cli.models import MODELS
 from numpyro_rankings.cli.tables import rows_in_words
 from numpyro_rankings.posterior.judges import as_numbers, most_frequent
-from numpyro_rankings.rankings import PartialOrders, Rankings
+from numpyro_rankings.rankings import Comparisons, Orders, PartialOrders, Rankings
 from numpyro_rankings.rankings.counts import item_counts, shares_above
 from numpyro_rankings.readers import BallotCounts, Survey
 from numpyro_rankings.readers.layouts import LAYOUTS
@@ -75,9 +74,14 @@ def what_to_check(odd: Iterable[str]) -> Iterator[str]:
     yield from lines
 
 
-def _models(rankings: Rankings | PartialOrders) -> str:
+def _models(rankings: Rankings | Orders) -> str:
     """Return which of the models of ``fit`` take the rankings."""
     families = {name: model.family for name, model in MODELS.items()}
+    if isinstance(rankings, Comparisons):
+        takes = [name for name, model in MODELS.items() if model.takes_comparisons]
+        return (
+            f"Which model: --model {' or '.join(takes)} only, because comparisons may be mistakes"
+        )
     if rankings.offered() is not None:
         takes = [name for name, model in MODELS.items() if model.takes_choice_sets]
         others = ", ".join(name for name in MODELS if name not in takes)
@@ -96,7 +100,7 @@ def _numbers_and_lengths(survey: Survey) -> Iterator[str]:
     rankings = survey.rankings
     counts, lengths = np.asarray(rankings.counts, int), np.asarray(rankings.lengths)
     total, n = counts.sum(), rankings.num_items
-    what = "partial order" if rankings.are_partial else "ranking"
+    what = "judge" if rankings.kind == "comparisons" else rankings.kind.removesuffix("s")
     yield (
         f"{plural(rankings.num_rankings, what)} of {plural(n, 'item')}, "
         f"{rankings.num_rows:,} of them different"
@@ -116,8 +120,8 @@ def _numbers_and_lengths(survey: Survey) -> Iterator[str]:
     shown = [f"{length}: {counts[lengths == length].sum():,}" for length in np.unique(lengths)]
     yield "length of the list: number of judges"
     yield "  " + ", ".join(shown[:ITEMS_SHOWN]) + (", …" if len(shown) > ITEMS_SHOWN else "")
-    if rankings.are_partial:
-        yield from _ties(cast(PartialOrders, rankings))
+    if isinstance(rankings, PartialOrders):
+        yield from _ties(rankings)
 
 
 def _ties(orders: PartialOrders) -> Iterator[str]:
@@ -166,7 +170,7 @@ def _ballots(counts: BallotCounts) -> str:
     return f"of {plural(counts.cast, 'ballot')}; {odd or 'each of them is a ranking'}"
 
 
-def _items(rankings: Rankings | PartialOrders) -> Iterator[str]:
+def _items(rankings: Rankings | Orders) -> Iterator[str]:
     ranked, first, mean, order = item_counts(rankings)
     total = rankings.num_rankings
     head = f"{'ranked by':>9}  {'':>5}  {'first':>7}  {'':>5}  mean rank if ranked"
@@ -181,17 +185,21 @@ def _items(rankings: Rankings | PartialOrders) -> Iterator[str]:
         yield f"and {len(order) - ITEMS_SHOWN:,} more items, which are less often first"
 
 
-def often_first(rankings: Rankings | PartialOrders) -> np.ndarray:
+def often_first(rankings: Rankings | Orders) -> np.ndarray:
     """Return the items that are most often first, those that are compared in pairs."""
     return np.argsort(-item_counts(rankings).first, kind="stable")[:_PAIRS_SHOWN]
 
 
-def pairs_table(rankings: Rankings | PartialOrders) -> Iterator[str]:
+def pairs_table(rankings: Rankings | Orders) -> Iterator[str]:
     """Yield the table of how often one item is above another."""
     some = often_first(rankings)
     shares = shares_above(rankings, some)
     which = "" if len(some) == rankings.num_items else f" of the {len(some)} most often first"
-    yield f"share of the judges who put the item of the row above that of the column, in %{which}"
+    among = " among those who order the two, without ties," if rankings.are_partial else ""
+    yield (
+        f"share of the judges who put the item of the row above that of the column,{among} in "
+        f"%{which}"
+    )
     yield f"{'':<{NAME_WIDTH + 4}}" + "".join(f"{k:>5}" for k in range(1, len(some) + 1))
     for k, item in enumerate(some):
         cells = ("    –" if i == k else _percent(shares[k, i]) for i in range(len(some)))
@@ -269,20 +277,19 @@ def what_is_odd(survey: Survey) -> Iterator[str]:
     yield from (text for text in survey.notes if not text.startswith(_HOW_READ))
 
 
-def _has_ties(rankings: Rankings | PartialOrders) -> np.ndarray:
+def _has_ties(rankings: Rankings | Orders) -> np.ndarray:
     """Return which rows leave the order of listed items open, (rows,) bool."""
-    if not rankings.are_partial:
-        return np.zeros(rankings.num_rows, bool)
-    return np.asarray(cast(PartialOrders, rankings).has_ties)
+    if isinstance(rankings, PartialOrders):
+        return np.asarray(rankings.has_ties)
+    return np.full(rankings.num_rows, rankings.are_partial)
 
 
-def _silent(rankings: Rankings | PartialOrders) -> Iterator[str]:
+def _silent(rankings: Rankings | Orders) -> Iterator[str]:
     """Yield how many judges put no item above another one."""
-    if rankings.are_partial:
-        orders = cast(PartialOrders, rankings)
-        is_silent = ~np.asarray(orders.above.any((1, 2)) | orders.rest().any(1))
-        if number := np.asarray(orders.counts)[is_silent].sum():
-            judges = plural(orders.num_rankings, "judge")
+    if not isinstance(rankings, Rankings):
+        is_silent = ~np.asarray(rankings.prefers.any((1, 2)) | rankings.rest().any(1))
+        if number := np.asarray(rankings.counts)[is_silent].sum():
+            judges = plural(rankings.num_rankings, "judge")
             yield f"{number:,} of {judges} tie all items that they were offered"
 
 

@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from numpyro_rankings.cli.arguments import UserError, add_options, note
 from numpyro_rankings.cli.capacity import choose_thinning, label_bytes, memory_errors
 from numpyro_rankings.cli.fit_options import FitOptions, parse_options
 from numpyro_rankings.cli.interim import InterimPage, finder_of_groups
 from numpyro_rankings.cli.item_names import rename_findings, rename_rankings, shown_names
+from numpyro_rankings.cli.kept import keep_groups
 from numpyro_rankings.cli.models import AUTO, MODELS, TEMPERED, ModelOptions
 from numpyro_rankings.cli.number import PATH, choose_components, write_path
 from numpyro_rankings.cli.options import Plan, RunOptions
@@ -25,11 +26,21 @@ from numpyro_rankings.cli.rankings_file import (
     read_file,
 )
 from numpyro_rankings.cli.results import (
+    OPTIONAL,
+    check_replaceable,
     print_blocs,
     print_diagnostics,
     print_groups,
     print_reference,
     print_title,
+)
+from numpyro_rankings.cli.saved import (
+    FIGURES,
+    SUMMARY,
+    check_can_save,
+    names_saved,
+    write_table,
+    write_workbook,
 )
 from numpyro_rankings.cli.session import (
     RunSession,
@@ -42,7 +53,7 @@ from numpyro_rankings.cli.several import SEVERAL_IN_WORDS, Fitted, are_several, 
 from numpyro_rankings.words import percent, plural
 
 if TYPE_CHECKING:
-    from numpyro_rankings.rankings import PartialOrders, Rankings
+    from numpyro_rankings.rankings import Orders, PartialOrders, Rankings
     from numpyro_rankings.readers import Survey
     from numpyro_rankings.report.findings import Findings
     from numpyro_rankings.report.page import Status
@@ -81,6 +92,9 @@ to a folder of each in it):
                    all after the warm-up), at most 4,000 of each chain, and fewer than that beyond
                    256 MB
 
+With --save there are also figures in the size of a slide, a workbook of the tables, a summary for
+one sheet of paper, or FILE with the columns of assignments.csv added.
+
 While the chains run, as soon as R-hat is below 1.1 or after about a minute, the groups so far are
 printed, and report.html shows them; in a browser it renews itself until it is final.
 
@@ -96,6 +110,7 @@ examples:
   numpyro-rankings fit ballots.soi --components 2 --sampler tempered --effective-size 500
   numpyro-rankings fit ballots.soi --draws 8000 --thin 4
   numpyro-rankings fit ballots.soi --blocs 3
+  numpyro-rankings fit survey.xlsx --layout ranks --judge id --save figures,xlsx,summary,table
   numpyro-rankings fit ballots.soi --model plackett-luce --components 3
   numpyro-rankings fit lists.csv --model dp-plackett-luce --alpha flat
   numpyro-rankings fit wards/ --minutes 5 --out wards-results
@@ -141,11 +156,28 @@ def _fit(args: argparse.Namespace, command: str) -> int:
 def _read(options: FitOptions) -> "Survey":
     """Read the file, and refuse one that the model cannot be fitted to."""
     survey = read_file(options.file, options.table)
+    if options.sample is not None:
+        survey = _with_sample(survey, options.sample)
     survey = survey._replace(rankings=_as_taken(options.model, survey.rankings))
     _check_rankings(options.file or _BUNDLED, options.model, survey.rankings)
+    if options.blocs is not None and survey.rankings.kind == "comparisons":
+        raise UserError(
+            "--blocs cannot be used with --cycles mistakes, because blocs need the probability of "
+            "all that a judge said: leave it out, or read the file with --cycles drop"
+        )
     if options.blocs is not None and not MODELS[options.model.model].family.has_fit:
         raise UserError(f"--blocs cannot be used with --model {options.model.model}")
+    check_can_save(options, survey)
     return survey
+
+
+def _with_sample(survey: "Survey", number: int) -> "Survey":
+    from numpyro_rankings.readers.surveys import with_sample
+
+    sample = with_sample(survey, number)
+    for text in sample.notes[len(survey.notes) :]:
+        note(text)
+    return sample
 
 
 def _fit_one(
@@ -168,6 +200,7 @@ def _fit_one(
     ) as session:
         with session.preparing():
             survey = _read(options)
+            check_replaceable(session.out, names_saved(options))
             rankings = survey.rankings
             with memory_errors():
                 model, path = choose_components(session, options.model, rankings)
@@ -183,9 +216,10 @@ def _fit_one(
                     check_overflow(sampled.mcmc, options.model.max_clusters)
                 session.say("summarising the draws")
                 findings = _summarise(sampled, rankings, options.blocs)._replace(path=path)
+                keep_groups(findings, options.table, survey.layout)
 
         def write(folder: Path, findings: "Findings", status: "Status | None") -> None:
-            _write(folder, title, survey, findings, status)
+            _write(folder, title, survey, findings, status, options)
 
         def show(findings: "Findings", status: "Status | None") -> None:
             if tell is not None:
@@ -202,9 +236,7 @@ def _models_of_choice_sets() -> list[str]:
     return [name for name, model in MODELS.items() if model.takes_choice_sets]
 
 
-def _as_taken(
-    options: ModelOptions, rankings: "Rankings | PartialOrders"
-) -> "Rankings | PartialOrders":
+def _as_taken(options: ModelOptions, rankings: "Rankings | Orders") -> "Rankings | Orders":
     """Return the data as the model takes them: some take choice sets in partial orders only."""
     from numpyro_rankings.rankings import PartialOrders, Rankings
 
@@ -219,11 +251,13 @@ def _as_taken(
     return PartialOrders.from_rankings(rankings)
 
 
-def _check_rankings(name: str, options: ModelOptions, rankings: "Rankings | PartialOrders") -> None:
+def _check_rankings(name: str, options: ModelOptions, rankings: "Rankings | Orders") -> None:
     """Refuse rankings that the model cannot be fitted to."""
     model = MODELS[options.model]
     family = model.family
-    offered = rankings.offered()
+    offered, are_compared = rankings.offered(), rankings.kind == "comparisons"
+    if are_compared:
+        _check_takes_comparisons(name, options)
     if offered is not None and not model.takes_choice_sets:
         not_offered = (
             f" ({rankings.items[item]} was not offered in row {row + 1})"
@@ -244,12 +278,28 @@ def _check_rankings(name: str, options: ModelOptions, rankings: "Rankings | Part
         )
     if rankings.num_items < 2:
         raise UserError(f"{name}: has one item, but a ranking needs at least two")
-    if family.described(rankings).num_items < 2:
+    if family.described(cast("Rankings | PartialOrders", rankings)).num_items < 2:
         raise UserError(f"{name}: all rankings list the same single item")
     model.check_rankings(name, options, rankings)
 
 
-def _choose_thinning(plan: Plan, model: ModelOptions, rankings: "Rankings | PartialOrders") -> int:
+def _check_takes_comparisons(name: str, options: ModelOptions) -> None:
+    """Refuse a model, or a way to fit it, that takes no comparisons that may be mistakes."""
+    model = MODELS[options.model]
+    if not model.takes_comparisons:
+        others = " or ".join(one.name for one in MODELS.values() if one.takes_comparisons)
+        raise UserError(
+            f"{name}: --cycles mistakes goes with --model {others}, not with {model.name}"
+        )
+    if options.sampler == TEMPERED or options.components == AUTO:
+        asked = "--components auto" if options.components == AUTO else f"--sampler {TEMPERED}"
+        raise UserError(
+            f"{name}: {asked} is for rankings alone: leave it out with --cycles mistakes, or read "
+            "the file with --cycles drop"
+        )
+
+
+def _choose_thinning(plan: Plan, model: ModelOptions, rankings: "Rankings | Orders") -> int:
     from numpyro_rankings.rankings import num_stages
 
     slots = model.components or model.max_clusters or 1
@@ -262,7 +312,7 @@ def _choose_thinning(plan: Plan, model: ModelOptions, rankings: "Rankings | Part
 def _sample(
     session: RunSession,
     options: ModelOptions,
-    rankings: "Rankings | PartialOrders",
+    rankings: "Rankings | Orders",
     thin: int,
     make_kernel: Callable[[ModelOptions], Any],
 ) -> Sampled:
@@ -280,7 +330,7 @@ def _interim_page(
     session: RunSession,
     options: FitOptions,
     title: str,
-    rankings: "Rankings | PartialOrders",
+    rankings: "Rankings | Orders",
     thin: int,
     path: Any,
     read: Mapping[str, str] | None = None,
@@ -302,7 +352,7 @@ def _interim_page(
 
 
 def _summarise(
-    sampled: Sampled, rankings: "Rankings | PartialOrders", num_blocs: int | None
+    sampled: Sampled, rankings: "Rankings | Orders", num_blocs: int | None
 ) -> "Findings":
     from numpyro_rankings.posterior.diagnostics import STACKING_WEIGHTS, posterior_of
     from numpyro_rankings.posterior.inference_data import to_inference_data
@@ -321,9 +371,7 @@ def _summarise(
     return findings._replace(data=data)
 
 
-def _with_blocs(
-    findings: "Findings", rankings: "Rankings | PartialOrders", number: int
-) -> "Findings":
+def _with_blocs(findings: "Findings", rankings: "Rankings | Orders", number: int) -> "Findings":
     """Add the blocs that were asked for; the rest does not fail if there are not so many."""
     from numpyro_rankings.posterior.blocs import NoBlocsError, find_blocs
 
@@ -331,15 +379,16 @@ def _with_blocs(
         note("no blocs are described: there is one group")
         return findings
     try:
-        return findings._replace(blocs=find_blocs(findings.data, rankings, number))
+        said = cast("Rankings | PartialOrders", rankings)  # comparisons are refused before
+        return findings._replace(blocs=find_blocs(findings.data, said, number))
     except NoBlocsError as error:
         note(f"no blocs are described: {str(error).replace('num_blocs is', '--blocs is')}")
         return findings
 
 
-def _data_and_model(options: FitOptions, rankings: "Rankings | PartialOrders") -> tuple[str, str]:
+def _data_and_model(options: FitOptions, rankings: "Rankings | Orders") -> tuple[str, str]:
     """Describe the data and the model, for the last section of the report."""
-    from numpyro_rankings.rankings.counts import ties_in_words
+    from numpyro_rankings.rankings.counts import said_in_words
 
     fewest, most = int(rankings.lengths.min()), int(rankings.lengths.max())
     data = (
@@ -347,7 +396,7 @@ def _data_and_model(options: FitOptions, rankings: "Rankings | PartialOrders") -
         f"{rankings.unique().num_rows:,} distinct, of {rankings.num_items} items, each listing "
         f"{fewest if fewest == most else f'{fewest} to {most}'} of them"
     )
-    ties = ties_in_words(rankings)
+    ties = said_in_words(rankings)
     data = f"{data}; {ties}" if ties else data
     return data, MODELS[options.model.model].in_words(options.model)
 
@@ -358,25 +407,33 @@ def _how_read(survey: "Survey") -> dict[str, str]:
 
 
 def _write(
-    folder: Path, title: str, survey: "Survey", findings: "Findings", status: "Status | None"
+    folder: Path,
+    title: str,
+    survey: "Survey",
+    findings: "Findings",
+    status: "Status | None",
+    options: FitOptions,
 ) -> None:
     import numpy as np
 
-    from numpyro_rankings.cli.tables import columns_of_rankings, write_blocs, write_clusters
+    from numpyro_rankings.cli import tables
     from numpyro_rankings.posterior.inference_data import save_inference_data
     from numpyro_rankings.report import write as report
 
     rankings, names = survey.rankings, shown_names(survey)
     with ThreadPoolExecutor(1) as beside:  # to compress the draws takes about as long as the rest
         saved = beside.submit(save_inference_data, findings.data, folder / "posterior.nc")
-        write_clusters(
+        tables.write_clusters(
             folder / "clusters.csv",
             findings,
-            functools.partial(columns_of_rankings, rankings=rankings, about=survey.items_about),
+            functools.partial(
+                tables.columns_of_rankings, rankings=rankings, about=survey.items_about
+            ),
         )
-        _write_assignments(folder / "assignments.csv", findings, survey)
+        assigned = _assigned(findings, survey)
+        _write_assignments(folder / "assignments.csv", assigned, survey)
         if findings.blocs is not None:
-            write_blocs(folder / "blocs.csv", findings, rankings, survey.items_about)
+            tables.write_blocs(folder / "blocs.csv", findings, rankings, survey.items_about)
         if findings.path is not None:
             write_path(folder / PATH, findings.path)
         by_label = np.argsort(survey.label_index)  # the ranking of the file that each label is of
@@ -387,43 +444,65 @@ def _write(
             title=title,
             about={name: [x[i] for i in by_label] for name, x in survey.about.items()},
             status=status,
+            figures=folder / FIGURES if "figures" in options.save else None,
+            summary=folder / SUMMARY if "summary" in options.save else None,
         )
+        if "xlsx" in options.save:
+            of_csv = ("clusters.csv", "assignments.csv", *OPTIONAL)
+            write_workbook(folder, [name for name in of_csv if (folder / name).exists()])
+        if "table" in options.save:
+            write_table(folder, options, survey, assigned)
         saved.result()
 
 
-def _write_assignments(path: Path, findings: "Findings", survey: "Survey") -> None:
-    """Write one row for each ranking in the order of the file.
+def _assigned(findings: "Findings", survey: "Survey") -> dict[str, list[Any]]:
+    """Return the cluster, and if there are blocs the bloc, of each ranking in the file's order.
 
     Identical ones can be in different clusters.
     """
     import numpy as np
 
-    from numpyro_rankings.cli.tables import rows_in_words, write_assignments
-
     rankings, place = survey.rankings, survey.label_index
-    rows, lists = np.asarray(rankings.row_index)[place], rows_in_words(rankings)
     numbers = {p.label: number for number, p in enumerate(findings.profiles, 1)}
-    labels, probability = np.zeros(len(rows), int), np.ones(len(rows))
+    labels, probability = np.zeros(len(place), int), np.ones(len(place))
     if findings.reference is not None and findings.membership is not None:
         labels, probability = findings.reference.labels[place], findings.membership[place]
+    columns: dict[str, list[Any]] = {"cluster": [numbers[x] for x in labels.tolist()]}
+    blocs = findings.blocs
+    if blocs is None:
+        return columns | {"probability": _rounded(probability)}
+    of_each = blocs.labels[place]
+    certainty = blocs.membership[np.asarray(rankings.row_index)[place], of_each]
+    columns |= {"bloc": (of_each + 1).tolist(), "probability": _rounded(probability)}
+    return columns | {"bloc_probability": _rounded(certainty)}
+
+
+def _rounded(probability: Any) -> list[float]:
+    return [float(f"{p:.4g}") for p in probability]
+
+
+def _write_assignments(path: Path, assigned: Mapping[str, list[Any]], survey: "Survey") -> None:
+    """Write one row for each ranking in the order of the file."""
+    import numpy as np
+
+    from numpyro_rankings.cli.tables import rows_in_words, write_assignments
+
+    rankings = survey.rankings
+    rows, lists = np.asarray(rankings.row_index)[survey.label_index], rows_in_words(rankings)
     columns: dict[str, Any] = {}
     if survey.judges is not None:
         columns["judge"] = survey.judges
     elif survey.rows is not None:  # by which a survey without names can be joined
         columns["row"] = survey.rows.tolist()
     columns |= {"ranking": range(1, len(rows) + 1), "ordering": (lists[row] for row in rows)}
-    blocs = None
-    if findings.blocs is not None:
-        of_each = findings.blocs.labels[place]
-        blocs = of_each + 1, findings.blocs.membership[rows, of_each]
     taken = {*columns, "cluster", "bloc", "probability", "bloc_probability"}
     for name, values in survey.about.items():
         columns[f"{name} (in the file)" if name in taken else name] = values
-    clusters = (numbers[int(label)] for label in labels)
-    write_assignments(path, columns, clusters, probability, blocs)
+    blocs = (assigned["bloc"], assigned["bloc_probability"]) if "bloc" in assigned else None
+    write_assignments(path, columns, assigned["cluster"], assigned["probability"], blocs)
 
 
-def _fitted(rankings: "Rankings | PartialOrders", findings: "Findings", ended: str) -> Fitted:
+def _fitted(rankings: "Rankings | Orders", findings: "Findings", ended: str) -> Fitted:
     """Return what the table of several files says of one."""
     table = findings.table
     moving = table[table["note"] != "constant"]
@@ -434,7 +513,7 @@ def _fitted(rankings: "Rankings | PartialOrders", findings: "Findings", ended: s
 
 
 def _print_summary(
-    out: Path, rankings: "Rankings | PartialOrders", findings: "Findings", status: "Status | None"
+    out: Path, rankings: "Rankings | Orders", findings: "Findings", status: "Status | None"
 ) -> None:
     from numpyro_rankings.report.answers import wants
 

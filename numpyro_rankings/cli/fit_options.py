@@ -1,10 +1,19 @@
 """The options of the command ``fit``, and which of them go together."""
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from importlib.util import find_spec
 from typing import Any
 
-from numpyro_rankings.cli.arguments import UserError, count, note, option, take_options
+from numpyro_rankings.cli.arguments import (
+    UserError,
+    count,
+    note,
+    option,
+    parse_names,
+    take_options,
+)
 from numpyro_rankings.cli.models import (
     AUTO,
     MODELS,
@@ -14,7 +23,9 @@ from numpyro_rankings.cli.models import (
     models_with,
 )
 from numpyro_rankings.cli.options import RunOptions, TableOptions
+from numpyro_rankings.words import listed
 
+_SAVED = ("figures", "xlsx", "summary", "table")
 MOST_BLOCS = 8  # up to this number a level of blocs always exists, if there are as many groups
 
 
@@ -29,6 +40,13 @@ class FitOptions:
     table: TableOptions
     model: ModelOptions
     run: RunOptions
+    sample: int | None = option(
+        "fit so many judges of FILE, drawn at random, the same at every run; 'numpyro-rankings "
+        "assign' puts the others into the groups (default: all)",
+        "N",
+        count(2),
+        group="run",
+    )
     blocs: int | None = option(
         "number of blocs, from 2 to 8: the few groups that keep most of what the fit says about "
         "the rankings (default: none of up to 4 groups on which the chains agree, nor with "
@@ -37,6 +55,15 @@ class FitOptions:
         "K",
         count(2, MOST_BLOCS),
         group="answer",
+    )
+    save: tuple[str, ...] = option(
+        "what to write too, separated by commas: figures, each of the page as SVG and PNG in the "
+        "size of a slide, in the folder figures; xlsx, a workbook results.xlsx with a sheet for "
+        "each table; summary, summary.html, which prints on one sheet of paper; table, FILE with "
+        "the columns of assignments.csv added, as table.csv or table.xlsx",
+        "WHAT",
+        type=parse_names,
+        action="extend",
     )
 
 
@@ -47,13 +74,17 @@ def parse_options(args: argparse.Namespace) -> FitOptions:
     """
     model = _parse_model(args)
     _check_blocs(args.blocs, model)
+    save = tuple(dict.fromkeys(args.save or ()))
+    _check_save(save)
     if model.components not in (None, AUTO) and args.max_clusters is not None:
         note(f"--max-clusters has no effect with --components {model.components}")
     return FitOptions(
         file=None,
         table=take_options(TableOptions, args),
         model=model,
+        sample=args.sample,
         blocs=args.blocs,
+        save=save,
         run=take_options(RunOptions, args),
     )
 
@@ -111,3 +142,14 @@ def _check_blocs(blocs: int | None, options: ModelOptions) -> None:
         raise UserError("--blocs goes with a mixture: a single population has no blocs")
     if options.components not in (None, AUTO) and blocs > options.components:
         raise UserError(f"--blocs must be at most --components {options.components}")
+
+
+def _check_save(words: Sequence[str]) -> None:
+    """Refuse what ``--save`` does not know, and a workbook without the package for it."""
+    for word in words:
+        if word not in _SAVED:
+            raise UserError(f"--save takes {listed(_SAVED)}, separated by commas, not {word!r}")
+    if "xlsx" in words and find_spec("openpyxl") is None:
+        raise UserError(
+            "--save xlsx needs the package openpyxl: pip install 'numpyro-rankings[tables]'"
+        )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpyro_rankings.cli.progress import Progress
     from numpyro_rankings.posterior import Blocs, Draws
-    from numpyro_rankings.rankings import PartialOrders, Rankings
+    from numpyro_rankings.rankings import Orders, Rankings
     from numpyro_rankings.report.findings import Findings
     from numpyro_rankings.report.page import Status
     from numpyro_rankings.run import Run
@@ -154,7 +154,7 @@ class _BlocFinder:
     they are found where they help.
     """
 
-    def __init__(self, rankings: "Rankings | PartialOrders", asked: int | None) -> None:
+    def __init__(self, rankings: "Rankings | Orders", asked: int | None) -> None:
         self._rankings, self._asked = rankings, asked
         self._takes: float | None = None
 
@@ -169,13 +169,17 @@ class _BlocFinder:
             search_seconds,
             search_work,
         )
+        from numpyro_rankings.rankings import Comparisons
         from numpyro_rankings.report.findings import blocs_that_help, needs_blocs
 
+        rankings = self._rankings
         if findings.reference is None or not (self._asked or needs_blocs(findings)):
             return None
+        if isinstance(rankings, Comparisons):
+            return None  # which have none
         if self._takes is None:
             try:
-                work = search_work(draws, self._rankings)
+                work = search_work(draws, rankings)
             except NoBlocsError:
                 work = math.inf
             is_long = self._asked is None and work > MOST_WORK  # the results have none either
@@ -183,15 +187,15 @@ class _BlocFinder:
         if self._takes > seconds:
             return None
         if self._asked is None:
-            return blocs_that_help(draws, self._rankings)
+            return blocs_that_help(draws, rankings)
         try:
-            return find_blocs(draws, self._rankings, self._asked)
+            return find_blocs(draws, rankings, self._asked)
         except NoBlocsError:
             return None
 
 
 def finder_of_groups(
-    rankings: "Rankings | PartialOrders",
+    rankings: "Rankings | Orders",
     title: str,
     chains: int,
     details: "Callable[[Run], dict[str, str]]",
@@ -226,9 +230,7 @@ def finder_of_groups(
     return find
 
 
-def _findings_so_far(
-    run: "Run", draws: "Draws", rankings: "Rankings | PartialOrders"
-) -> "Findings":
+def _findings_so_far(run: "Run", draws: "Draws", rankings: "Rankings | Orders") -> "Findings":
     """Describe the draw that agrees best with the others."""
     import numpy as np
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from numpyro_rankings.words import in_one_line
 
 if TYPE_CHECKING:
-    from numpyro_rankings.rankings import PartialOrders, Rankings
+    from numpyro_rankings.rankings import Orders, Rankings
     from numpyro_rankings.readers import Survey
     from numpyro_rankings.report.findings import Findings
 
@@ -33,9 +33,7 @@ def _short(text: str) -> str:
     return match[1] if match else text
 
 
-def rename_rankings(
-    rankings: "Rankings | PartialOrders", names: Sequence[str]
-) -> "Rankings | PartialOrders":
+def rename_rankings(rankings: "Rankings | Orders", names: Sequence[str]) -> "Rankings | Orders":
     """Return the rankings with other names of their items."""
     leaves, (*kind, num_items, _, num_rankings) = rankings.tree_flatten()
     return rankings._make(leaves, (*kind, num_items, tuple(names), num_rankings))

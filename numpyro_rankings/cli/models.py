@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpyro_rankings.infer import TemperedMixture
     from numpyro_rankings.infer.mixture.component_model import ComponentModel
     from numpyro_rankings.infer.ranking_kernel import RankingKernel
-    from numpyro_rankings.rankings import PartialOrders, Rankings
+    from numpyro_rankings.rankings import Orders, Rankings
 
 PROCESS, AUTO = 0, -1  # how the parser returns "dp" and "auto" of --components
 TEMPERED = "tempered"
@@ -40,6 +40,7 @@ class FitModel(ABC):
       of each.
     - **takes_flat_alpha** - whether ``--alpha flat`` is a prior of it.
     - **takes_choice_sets** - whether judges may have been offered some of the items only.
+    - **takes_comparisons** - whether judges may have compared pairs and made mistakes.
     - **takes_process** - whether ``--components dp`` is; if not, **process** may name another model
       that is such a process.
     """
@@ -51,6 +52,7 @@ class FitModel(ABC):
     takes_process = False
     process: str | None = None
     takes_choice_sets = False
+    takes_comparisons = False
 
     @property
     @abstractmethod
@@ -83,7 +85,7 @@ class FitModel(ABC):
             raise UserError("--effective-size goes with --sampler tempered")
 
     def check_rankings(
-        self, name: str, options: "ModelOptions", rankings: "Rankings | PartialOrders"
+        self, name: str, options: "ModelOptions", rankings: "Rankings | Orders"
     ) -> None:
         """Refuse rankings that the options do not go with.
 
@@ -95,14 +97,14 @@ class FitModel(ABC):
                 f"--effective-size must be at most {number:,}, the rankings of {name}, got {size:g}"
             )
 
-    def searches(self, kernel: "RankingKernel", rankings: "Rankings | PartialOrders") -> bool:
+    def searches(self, kernel: "RankingKernel", rankings: "Rankings | Orders") -> bool:
         """Whether it takes long to find where the chains start."""
         return False
 
 
 class _Mallows(FitModel):
     name = "mallows"
-    takes_choice_sets = True
+    takes_choice_sets = takes_comparisons = True
     about = "consensus orders (generalized Mallows)"
     takes_process = True
     defaults: ClassVar = {
@@ -166,7 +168,7 @@ class _Mallows(FitModel):
             raise UserError("--init search goes with --components K, where K is 2 or more")
 
     def check_rankings(
-        self, name: str, options: "ModelOptions", rankings: "Rankings | PartialOrders"
+        self, name: str, options: "ModelOptions", rankings: "Rankings | Orders"
     ) -> None:
         from numpyro_rankings.rankings import num_stages
 
@@ -180,7 +182,7 @@ class _Mallows(FitModel):
                     "one number, or one for each stage"
                 )
 
-    def searches(self, kernel: Any, rankings: "Rankings | PartialOrders") -> bool:
+    def searches(self, kernel: Any, rankings: "Rankings | Orders") -> bool:
         from numpyro_rankings.infer import TemperedMixture
 
         is_on_ladder = isinstance(kernel, TemperedMixture)
@@ -189,7 +191,7 @@ class _Mallows(FitModel):
 
 class _PlackettLuce(FitModel):
     name = "plackett-luce"
-    takes_choice_sets = True
+    takes_choice_sets = takes_comparisons = True
     about = "weights of the items"
     defaults: ClassVar = {
         "components": 1,

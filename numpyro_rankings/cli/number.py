@@ -12,7 +12,7 @@ from numpyro_rankings.words import number, plural
 
 if TYPE_CHECKING:
     from numpyro_rankings.cli.session import RunSession
-    from numpyro_rankings.rankings import PartialOrders, Rankings
+    from numpyro_rankings.rankings import Orders, Rankings
 
 PATH = "path.csv"
 _APART = 2**20  # its random numbers are not those of a chain
@@ -20,7 +20,7 @@ _SHARE = 0.5  # of the time, after which no further number is begun
 
 
 def choose_components(
-    session: "RunSession", options: ModelOptions, rankings: "Rankings | PartialOrders"
+    session: "RunSession", options: ModelOptions, rankings: "Rankings | Orders"
 ) -> tuple[ModelOptions, Any]:
     """Return the options with the number of components to fit, and the path that it is of.
 
@@ -78,7 +78,7 @@ def _find(session: "RunSession", options: ModelOptions, rankings: "Rankings") ->
         session.minutes = more_minutes(until)
         raise TooFewDrawsError(
             f"half of {until.minutes:g} minutes do not suffice for one component: raise --minutes, "
-            "or take a sample of the rankings"
+            "or fit some of the judges, such as --sample 2000"
         ) from None
 
 

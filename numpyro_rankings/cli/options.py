@@ -249,9 +249,11 @@ class TableOptions:
         choices=["exact", "drop", "order"],
     )
     cycles: str | None = option(
-        "pairs: drop leaves out the judges whose preferences contradict one another (default: "
-        "refuse)",
-        choices=["refuse", "drop"],
+        "pairs: drop leaves out the judges whose preferences contradict one another, and lines "
+        "that compare an item with itself; mistakes says that each comparison may be a mistake, "
+        "with a probability that fit --model mallows or plackett-luce learns, and needs --judge "
+        "(default: refuse)",
+        choices=["refuse", "drop", "mistakes"],
     )
     gaps: str | None = option(
         "where a rank or place is left out: close keeps the order of the items that are ranked; "

@@ -18,7 +18,7 @@ from numpyro_rankings._system.interrupts import (
     ignore_signals,
 )
 from numpyro_rankings._version import __version__
-from numpyro_rankings.cli import check, cluster, compare, describe, fit
+from numpyro_rankings.cli import assign, check, cluster, compare, describe, fit
 from numpyro_rankings.cli.arguments import (
     PROGRAM,
     Parser,
@@ -109,11 +109,14 @@ def _do(argv: list[str]) -> int:
     return status or 0
 
 
+_TAKE_CODES = ("--missing", "--offered", "--not-offered", "--separator")
+
+
 def _with_codes(argv: Iterable[str]) -> Iterator[str]:
     """Yield the arguments, with ``--missing -99,NA`` as one: argparse would see an option -9."""
     remaining = iter(argv)
     for argument in remaining:
-        if argument == "--missing" and (value := next(remaining, None)) is not None:
+        if argument in _TAKE_CODES and (value := next(remaining, None)) is not None:
             if re.match(r"-(?!-?[A-Za-z])", value):
                 yield f"{argument}={value}"
                 continue
@@ -138,6 +141,6 @@ def make_parser() -> argparse.ArgumentParser:
         "--version", action="version", version=version, help="print the version and exit"
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for command in (fit, describe, compare, cluster, check):
+    for command in (fit, assign, describe, compare, cluster, check):
         command.add_command(commands)
     return parser

@@ -29,7 +29,8 @@ one of these layouts:
   orders  a column for each place, 1st, 2nd, …, with the names of the items
   long    a row for each judge and item, in the columns judge, item, and rank or position
   cell    one cell for each judge with all items, best first, such as Ann;Bob;Cid;
-  pairs   a row for each comparison: the winner and the loser, or two items and who won
+  pairs   a row for each comparison: the winner and the loser, or two items and who won, or
+          what each scored
   votes   a row for each ballot, and a column for each rank, with names, undervote or overvote
   marks   a sheet with a column of 0 and 1 for each item and rank, such as Ann 1
 

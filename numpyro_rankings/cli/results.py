@@ -8,6 +8,7 @@ import re
 import shutil
 import tempfile
 import textwrap
+import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from numpyro_rankings._version import __version__
 from numpyro_rankings.cli.arguments import PROGRAM, UserError, file_errors
 from numpyro_rankings.cli.options import Plan
+from numpyro_rankings.cli.saved import SAVED
 from numpyro_rankings.words import (
     interval,
     number,
@@ -41,6 +43,7 @@ _BEGINNINGS = {
     "assignments.csv": re.compile(b".*,cluster,(bloc,)?probability", re.DOTALL),
     "blocs.csv": re.compile(b"level,bloc,"),
     "path.csv": re.compile(b"effective_size,num_components,"),
+    "table.csv": re.compile(rb".*[,;\t]cluster( \(fitted\))?[,;\t]", re.DOTALL),
     "fits.csv": re.compile(b"file,folder,"),
     "fits.json": re.compile(rb'\{\s*"format":'),
 }
@@ -86,7 +89,11 @@ def check_replaceable(
 
 
 def _is_own(path: Path) -> bool:
-    """Whether a file of results is one of this program."""
+    """Whether a file of results, or all that are in a folder of them, are of this program."""
+    if path.is_dir() and not path.is_symlink():
+        return all(map(_is_own, path.iterdir()))
+    if path.suffix == ".xlsx" and path.is_file():
+        return _is_own_workbook(path)
     if not path.is_file() or path.stat().st_size == 0:
         return False
     with path.open("rb") as stream:
@@ -94,6 +101,12 @@ def _is_own(path: Path) -> bool:
             return _BEGINNINGS[path.name].match(stream.read(2**20)) is not None
         with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
             return content.find(PROGRAM.encode()) >= 0
+
+
+def _is_own_workbook(path: Path) -> bool:
+    with contextlib.suppress(zipfile.BadZipFile, KeyError), zipfile.ZipFile(path) as book:
+        return PROGRAM.encode() in book.read("docProps/core.xml")
+    return False
 
 
 def write_at_once(
@@ -120,14 +133,22 @@ def write_at_once(
             write(done)
             if place.exists():
                 for name in optional:
+                    if os.path.lexists(place / name) and _is_own(place / name):
+                        _remove(place / name)
                     if (done / name).exists():
                         os.replace(done / name, place / name)
-                    else:
-                        (place / name).unlink(missing_ok=True)
                 for name in files:
                     os.replace(done / name, place / name)
             else:
                 os.rename(done, place)
+
+
+def _remove(path: Path) -> None:
+    """Remove a file of results, or a folder that has nothing else."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
 
 
 @contextlib.contextmanager
@@ -288,6 +309,7 @@ def print_diagnostics(findings: "Findings", out: Path, status: "Status | None" =
         _print_wrapped(files, "  ")
     extra = {"blocs.csv": findings.blocs, "path.csv": findings.path}
     names = [*FILES, *(name for name in OPTIONAL if extra[name] is not None)]
+    names += [name for name in SAVED if (out / name).exists() and _is_own(out / name)]
     others = ", ".join(name for name in names if name != "report.html")
     print(f"\nResults: {out / 'report.html'} (open it in a browser), {others}")
 

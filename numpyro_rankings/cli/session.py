@@ -48,6 +48,7 @@ from numpyro_rankings.cli.results import (
     describe_run,
     write_at_once,
 )
+from numpyro_rankings.cli.saved import SAVED
 from numpyro_rankings.cli.streams import notes
 from numpyro_rankings.words import plural
 from numpyro_rankings.words.commands import begun_with, resumed
@@ -469,7 +470,7 @@ class RunSession:
             if self._held is not None:
                 self._held.is_over = True  # nothing interrupts the files as they are replaced
 
-        write_at_once(self.out, write_and_hold, FILES, OPTIONAL)
+        write_at_once(self.out, write_and_hold, FILES, (*OPTIONAL, *SAVED))
         show(findings, status)
         return self._end(sampled)
 

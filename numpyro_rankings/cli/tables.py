@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from numpyro_rankings.families.base import columns_with_interval, in_item_order
+from numpyro_rankings.families.base import columns_with_interval, in_item_order, interval_of
 from numpyro_rankings.posterior import holds
-from numpyro_rankings.rankings import PartialOrders, Rankings
+from numpyro_rankings.rankings import Comparisons, Orders, Rankings
 from numpyro_rankings.words import for_spreadsheets, level_in_words, order_in_words
 
 if TYPE_CHECKING:
@@ -42,36 +42,46 @@ def write_clusters(
     if findings.family is not None:
         for row, text in zip(rows, wants(findings), strict=True):
             row["wants"] = text  # also of a group without an order
+            if (e := findings.mistakes) is not None:  # one for all judges
+                row |= columns_with_interval("mistake_probability", e.mean(), interval_of(e))
     _write(path, rows[0], (row.values() for row in rows))
 
 
 def write_assignments(
     path: Path,
     columns: Mapping[str, Iterable[Any]],
-    clusters: Iterable[int],
+    clusters: Iterable[int | str],
     probability: Iterable[float],
     blocs: tuple[Iterable[int], Iterable[float]] | None = None,
-) -> None:
-    """Write ``assignments.csv``, one row for each ranking or point.
+    further: Mapping[str, Iterable[float | str]] | None = None,
+) -> dict[str, list[Any]]:
+    """Write ``assignments.csv``, or a table like it, one row for each ranking or point.
 
     :param columns: names of the first columns, and their entries.
     :param probability: with which each is in the same cluster as the others of its cluster.
     :param blocs: the bloc of each, and the probability with which it belongs there.
+    :param further: the last columns, with probabilities or texts.
+    :return: what was written after the first columns.
     """
-    columns, texts = {**columns, "cluster": clusters}, (f"{p:.4g}" for p in probability)
+    found: dict[str, list[Any]] = {"cluster": list(clusters)}
+    texts = [f"{p:.4g}" for p in probability]
     if blocs is None:
-        columns |= {"probability": texts}
+        found["probability"] = texts
     else:
         number, certainty = blocs
-        columns |= {"bloc": number, "probability": texts}
-        columns |= {"bloc_probability": (f"{p:.4g}" for p in certainty)}
+        found |= {"bloc": list(number), "probability": texts}
+        found["bloc_probability"] = [f"{p:.4g}" for p in certainty]
+    for name, values in (further or {}).items():
+        found[name] = [p if isinstance(p, str) else f"{p:.4g}" for p in values]
+    columns = {**columns, **found}
     _write(path, columns, zip(*columns.values(), strict=True))
+    return found
 
 
 def write_blocs(
     path: Path,
     findings: "Findings",
-    rankings: "Rankings | PartialOrders",
+    rankings: "Rankings | Orders",
     about: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
     """Write ``blocs.csv``, one row for each bloc of each level from 2 on, numbered from 1."""
@@ -92,11 +102,17 @@ def write_blocs(
     _write(path, rows[0], (row.values() for row in rows))
 
 
-def rows_in_words(said: "Rankings | PartialOrders") -> list[str]:
-    """Return what each row says, such as ``A > B = C``; of some pairs alone ``A > B; C > D``."""
+def rows_in_words(said: "Rankings | Orders") -> list[str]:
+    """Return what each row says, such as ``A > B = C``; of some pairs alone ``A > B; C > D``.
+
+    Of comparisons that may be mistakes it is how often each was made: ``A > B; B > A (2 times)``.
+    """
     table, items = np.asarray(said.table), np.array(said.items, dtype=object)
-    if not isinstance(said, PartialOrders):
+    if isinstance(said, Rankings):
         return [" > ".join(items[row[row >= 0]]) for row in table]
+    if isinstance(said, Comparisons):
+        rows = zip(table, np.asarray(said.wins), strict=True)
+        return [_comparisons_in_words(items[row], wins) for row, wins in rows]
     levels, above, texts = np.asarray(said.levels), np.asarray(said.above), []
     for row, is_order in enumerate(np.asarray(said.are_buckets)):
         names, of_row = items[table[row][table[row] >= 0]], above[row].astype(int)
@@ -107,6 +123,12 @@ def rows_in_words(said: "Rankings | PartialOrders") -> list[str]:
             pairs = np.argwhere(of_row & (of_row @ of_row == 0))
             texts.append("; ".join(f"{names[a]} > {names[b]}" for a, b in pairs))
     return texts
+
+
+def _comparisons_in_words(names: np.ndarray, wins: np.ndarray) -> str:
+    """Return the comparisons of a judge, given the items and how often one was preferred."""
+    said = ((names[a], names[b], int(wins[a, b])) for a, b in np.argwhere(wins))
+    return "; ".join(f"{a} > {b}{f' ({k} times)' if k > 1 else ''}" for a, b, k in said)
 
 
 def _write(path: Path, header: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
@@ -139,7 +161,7 @@ def _columns_of_any(number: int, p: "Profile", findings: "Findings") -> dict[str
 
 def columns_of_rankings(
     p: "RankingProfile",
-    rankings: "Rankings | PartialOrders",
+    rankings: "Rankings | Orders",
     about: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, str]:
     """Return the columns of a cluster of rankings, with texts about its items by column."""
@@ -154,7 +176,7 @@ def columns_of_rankings(
 
 def _columns_of_order(
     group: "RankingProfile | Bloc",
-    rankings: "Rankings | PartialOrders",
+    rankings: "Rankings | Orders",
     about: Mapping[str, Sequence[str]] | None,
 ) -> dict[str, str]:
     place = {item: k for k, item in enumerate(rankings.items)}

@@ -13,7 +13,7 @@ from jax import Array
 from numpyro_rankings.families.scored import ScoredOrders
 from numpyro_rankings.families.weighted_fit import WeightedFit
 from numpyro_rankings.ops.orderings import cp_consensus, map_consensus
-from numpyro_rankings.rankings import PartialOrders, Rankings
+from numpyro_rankings.rankings import Comparisons, Orders, PartialOrders, Rankings
 from numpyro_rankings.rankings.rows import Rows
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ INTERVAL = (0.05, 0.95)  # quantiles of the intervals of profiles
 Arrays = Mapping[str, np.ndarray]
 PartitionPriors = tuple[Literal["components", "process"], ...]
 SiteAxes = Mapping[str, tuple[str, ...]]
-RowsT = TypeVar("RowsT", Rankings, PartialOrders, Rankings | PartialOrders)
+RowsT = TypeVar("RowsT", Rankings, PartialOrders, Comparisons, Rankings | Orders)
+OrdersT = TypeVar("OrdersT", PartialOrders, Comparisons, Orders)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -185,6 +186,7 @@ class RankingFamily(ABC):
     - **cost_of_new_cluster** - the time that it takes for a ranking, in that of one cluster.
     - **scores_orders** - whether :meth:`log_orders` is defined, and with **has_marginal** also
       :meth:`log_new_cluster_of_orders`.
+    - **continues_lists** - whether :meth:`continued` is defined.
     - **takes_choice_sets** - whether judges may have been offered some of the items only.
     - **matches_items** - whether new rankings can be matched to the fitted items by name.
     - **has_pool** - whether there are further items, which no ranking lists.
@@ -213,6 +215,7 @@ class RankingFamily(ABC):
     new_cluster_sites: tuple[str, ...] = ()
     cost_of_new_cluster = 1
     scores_orders = False
+    continues_lists = False
     takes_choice_sets = False
     matches_items = False
     has_pool = False
@@ -250,6 +253,23 @@ class RankingFamily(ABC):
         :param offered: choice sets, (N, items); None if all items were offered.
         """
 
+    def continued(
+        self,
+        key: Array,
+        draw: Mapping[str, Array],
+        labels: Array,
+        lists: Array,
+        offered: Array | None,
+    ) -> Array:
+        """Draw what follows in each list, given its label, (N, items), padded with -1.
+
+        :param labels: (N,); C stands for a new cluster, if :meth:`log_new_cluster` is defined.
+        :param lists: padded with -1, (N, T). Without **takes_choice_sets** they are empty where
+            choice sets are given.
+        :param offered: choice sets, (N, items); None if all items were offered.
+        """
+        raise NotImplementedError(f"{self.name} does not continue lists")
+
     def log_new_cluster(
         self,
         key: Array,
@@ -265,8 +285,8 @@ class RankingFamily(ABC):
         """
         raise NotImplementedError(f"{self.name} has no marginal likelihood of a ranking")
 
-    def prepared(self, orders: PartialOrders) -> PartialOrders:
-        """Return partial orders of the items of the draws as :meth:`log_orders` takes them."""
+    def prepared(self, orders: OrdersT) -> OrdersT:
+        """Return partial orders, or comparisons, of the items of the draws as they are scored."""
         return orders
 
     def log_orders(self, draw: Mapping[str, Array], orders: ScoredOrders) -> Array:

@@ -19,6 +19,7 @@ from numpyro_rankings.families.base import (
     INTERVAL,
     Arrays,
     CenterProfile,
+    OrdersT,
     RankingFamily,
     RankingProfile,
     SiteAxes,
@@ -29,10 +30,16 @@ from numpyro_rankings.families.base import (
 )
 from numpyro_rankings.families.scored import ScoredOrders
 from numpyro_rankings.families.weighted_fit import WeightedFit
-from numpyro_rankings.ops.codes import inverse_ordering, max_codes, stage_codes
+from numpyro_rankings.ops.codes import (
+    inverse_ordering,
+    max_codes,
+    ordering_from_codes,
+    stage_codes,
+)
 from numpyro_rankings.ops.orderings import borda_ordering, kendall_distance
+from numpyro_rankings.ops.sampling import sample_truncated_geometric
 from numpyro_rankings.ops.special import log_psi
-from numpyro_rankings.rankings import PartialOrders, Rankings, num_stages
+from numpyro_rankings.rankings import Rankings, num_stages
 from numpyro_rankings.rankings.rows import Rows
 
 
@@ -81,6 +88,7 @@ class Mallows(RankingFamily):
     axes: ClassVar[SiteAxes] = {"center": ("place",), "concentration": ("stage",)}
     has_marginal = True
     scores_orders = True
+    continues_lists = True
     leaves_out_unused = True
     needs_reference = True
     block_variables = ("rank",)
@@ -95,7 +103,7 @@ class Mallows(RankingFamily):
         )
         return table.T
 
-    def prepared(self, orders: PartialOrders) -> PartialOrders:
+    def prepared(self, orders: OrdersT) -> OrdersT:
         """List all items in each row, unless all were offered: the others may be anywhere."""
         return orders if orders.offered() is None else orders.of_all_items()
 
@@ -103,9 +111,9 @@ class Mallows(RankingFamily):
         """Return the log probability of partial orders in every cluster of one draw, (C, rows)."""
         num_items, num_listed = draw["center"].shape[-1], orders.listed.shape[1]
         theta = draw["concentration"][:, :num_listed]
-        log_norms = log_psi(theta, max_codes(num_items, theta.shape[-1]))
-        missing = [(0, 0), (0, num_listed - theta.shape[-1])]  # the last of all items is certain
-        theta, log_norms = jnp.pad(theta, missing), jnp.pad(log_norms, missing)
+        # the order after the stages is uniform
+        theta = jnp.pad(theta, [(0, 0), (0, num_listed - theta.shape[-1])])
+        log_norms = log_psi(theta, max_codes(num_items, num_listed))
         is_listed, items = orders.listed >= 0, jnp.maximum(orders.listed, 0)
 
         def score(places: Array, theta: Array, log_norms: Array) -> Array:
@@ -125,6 +133,36 @@ class Mallows(RankingFamily):
         """Draw a list for each label, of as many places as there are stages."""
         center, theta = draw["center"][labels], draw["concentration"][labels]
         return GeneralizedMallows(center, theta, validate_args=False).sample(key)
+
+    def continued(
+        self,
+        key: Array,
+        draw: Mapping[str, Array],
+        labels: Array,
+        lists: Array,
+        offered: Array | None,
+    ) -> Array:
+        """Draw the codes that follow, with θ = 0 after the stages and in a new cluster.
+
+        What follows a list in a new cluster is uniform, for every prior of θ, since its center is.
+        """
+        center = jnp.concatenate([draw["center"], draw["center"][:1]])[labels]
+        num_items, num_stages = center.shape[-1], center.shape[-1] - 1
+        missing = num_stages - draw["concentration"].shape[-1]
+        theta = jnp.pad(draw["concentration"], [(0, 1), (0, missing)])[labels]
+        lists = stage_orderings(lists, num_items)
+        given = stage_codes(lists[:, :num_stages], inverse_ordering(center))
+        drawn = sample_truncated_geometric(key, theta, max_codes(num_items, num_stages))
+        codes = jnp.where(lists[:, :num_stages] >= 0, given, drawn.astype(jnp.int32))
+        whole = ordering_from_codes(codes, center)
+        # the last item is certain
+        last = num_items * (num_items - 1) // 2 - jnp.sum(whole, axis=1, keepdims=True)
+        whole = jnp.concatenate([whole, last.astype(jnp.int32)], axis=1)
+        is_later = lists < 0
+        if offered is not None:
+            is_later &= jnp.take_along_axis(offered, whole, axis=1)
+        order = jnp.argsort(~is_later, axis=1, stable=True)
+        return jnp.take_along_axis(jnp.where(is_later, whole, -1), order, axis=1)
 
     def log_new_cluster(
         self,

@@ -83,6 +83,7 @@ class PlackettLuce(RankingFamily):
     axes: ClassVar[SiteAxes] = {"weights": ("item",)}
     partitions: ClassVar[PartitionPriors] = ("components",)
     scores_orders = True
+    continues_lists = True
     takes_choice_sets = True
     matches_items = True
     has_labels = False
@@ -130,6 +131,21 @@ class PlackettLuce(RankingFamily):
             validate_args=False,
         )
         return model.sample(key)
+
+    def continued(
+        self,
+        key: Array,
+        draw: Mapping[str, Array],
+        labels: Array,
+        lists: Array,
+        offered: Array | None,
+    ) -> Array:
+        """Draw a list of the items that are left: the others do not matter."""
+        num_items = draw["weights"].shape[-1]
+        left = jnp.ones((len(lists), num_items), bool) if offered is None else offered
+        columns = jnp.where(lists >= 0, lists, num_items)
+        left = left.at[jnp.arange(len(lists))[:, None], columns].set(False, mode="drop")
+        return self.replicate(key, draw, labels, left, num_items)
 
     def quantities(
         self, samples: Arrays, sizes: np.ndarray | None, rankings: Rankings

@@ -12,6 +12,7 @@ from jax import Array
 from numpyro_rankings.families._plackett_luce_fit import WeightsFit
 from numpyro_rankings.families.base import (
     Arrays,
+    OrdersT,
     PartitionPriors,
     RankingProfile,
     RowsT,
@@ -21,7 +22,7 @@ from numpyro_rankings.families.base import (
 )
 from numpyro_rankings.families.plackett_luce import PLACKETT_LUCE, PlackettLuce, WeightsProfile
 from numpyro_rankings.families.scored import ScoredOrders
-from numpyro_rankings.rankings import PartialOrders, Rankings, RankingsError
+from numpyro_rankings.rankings import Comparisons, Rankings, RankingsError
 
 
 class ItemPool(PlackettLuce):
@@ -38,6 +39,7 @@ class ItemPool(PlackettLuce):
     scale = "gamma"
     has_marginal = True
     has_pool = True
+    continues_lists = False  # which items of the pool follow is not known
     takes_choice_sets = False
     new_cluster_sites = ("phi", "gamma", "root_weights", "root_unseen_weight")
     cost_of_new_cluster = 20
@@ -52,9 +54,11 @@ class ItemPool(PlackettLuce):
 
     def described(self, rankings: RowsT) -> RowsT:
         """Return the rankings, or partial orders, of the items that occur."""
+        if isinstance(rankings, Comparisons):
+            return rankings  # which the kernels of a pool refuse
         return rankings.of_listed_items()
 
-    def prepared(self, orders: PartialOrders) -> PartialOrders:
+    def prepared(self, orders: OrdersT) -> OrdersT:
         if orders.offered() is not None:
             raise RankingsError(
                 "items were not offered to some judges; the model is for preferences among all "

@@ -30,7 +30,7 @@ from numpyro_rankings.infer.not_finite import (
     sweep_unless_stopped,
 )
 from numpyro_rankings.infer.priors import log_prior
-from numpyro_rankings.rankings import Orders, Rankings, check_rankings
+from numpyro_rankings.rankings import Games, Orders, Rankings, check_rankings
 
 mend_numpyro()
 
@@ -315,6 +315,6 @@ def find_rankings(args: tuple, kwargs: dict) -> Rankings:
     for value in (*args, *kwargs.values()):
         if isinstance(value, Rankings):
             return value
-        if isinstance(value, Orders):
+        if isinstance(value, Orders | Games):
             check_rankings(value)
     raise TypeError("the kernel needs a Rankings among the arguments of mcmc.run(key, …)")

@@ -31,11 +31,10 @@ from numpyro_rankings.infer.latent_orders import (
 )
 from numpyro_rankings.infer.priors import draw_start
 from numpyro_rankings.models import of_latent_orders
-from numpyro_rankings.ops.mistakes import LARGEST, MistakePrior
+from numpyro_rankings.ops.mistakes import LARGEST, MISTAKE, MistakePrior
 from numpyro_rankings.ops.pairs import add_pairs
 from numpyro_rankings.rankings import Comparisons, Orders, Rankings
 
-MISTAKE = "mistake_probability"
 _START = 0.1  # of that probability
 
 

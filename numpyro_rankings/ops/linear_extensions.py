@@ -36,6 +36,16 @@ _MOST_TERMS = 2**26
 LogChoice = Callable[[np.ndarray, np.ndarray], Array]
 
 
+class SumTooLargeError(RankingsError):
+    """A sum over orders has too many terms; **reason** says which limit it exceeds."""
+
+    def __init__(self, place: str, reason: str) -> None:
+        self.reason = f"{reason} in {place}"
+        super().__init__(
+            f"{place}: log_prob {reason}; the kernels draw the order of the items instead"
+        )
+
+
 class Blocks(NamedTuple):
     """Blocks of W items each, which are neighbours in the table of listed items."""
 
@@ -43,11 +53,18 @@ class Blocks(NamedTuple):
     starts: Array  # the place of its first item in the row, (blocks,)
     before: Array  # the items of the block that are above each one, as bits, int32 (blocks, W)
     listed: Array  # whether there is an item; padding is below all items, (blocks, W) bool
+    # the minus log of the factor if the second of two items comes before the first, (blocks, W, W);
+    # None for 1
+    costs: Array | None = None
 
     @property
     def places(self) -> Array:
         """The place of each item in its row, (blocks, W)."""
         return self.starts[:, None] + jnp.arange(self.before.shape[1])
+
+    def with_costs_times(self, factor: Array) -> "Blocks":
+        """Return the blocks with their costs times a factor."""
+        return self if self.costs is None else self._replace(costs=factor * self.costs)
 
 
 def blocks_of(listed: Array, above: Array, complete: Array) -> list[Blocks]:
@@ -60,7 +77,7 @@ def blocks_of(listed: Array, above: Array, complete: Array) -> list[Blocks]:
     :param listed: items in an order that agrees with ``above``, padded with -1, (rows, T).
     :param above: which of them are above which, (rows, T, T).
     :param complete: whether no other item is below those of the row, (rows,) bool.
-    :raises RankingsError: if the sums would be too large; the line names the row.
+    :raises SumTooLargeError: if the sums would be too large; the line names the row.
     """
     if is_traced((listed, above, complete)):
         return [_whole_rows(listed, above)]
@@ -85,17 +102,17 @@ def _cuts(is_listed: np.ndarray, number: np.ndarray, complete: np.ndarray) -> tu
 
 
 def _check_size(rows: np.ndarray, widths: np.ndarray) -> None:
-    remedy = "the kernels draw the order of the items instead"
     for block in np.flatnonzero(widths > _LARGEST_BLOCK)[:1]:
-        raise RankingsError(
-            f"{row_place(rows[block])}: log_prob sums over the orders of at most {_LARGEST_BLOCK} "
-            f"items that are tied or not compared, and there are {widths[block]}; {remedy}"
+        raise SumTooLargeError(
+            row_place(rows[block]),
+            f"sums over the orders of at most {_LARGEST_BLOCK} items that are tied or not "
+            f"compared, and there are {widths[block]}",
         )
     terms = np.where(widths > 1, widths * 2.0 ** (widths - 1), 0.0)
     if terms.sum() > _MOST_TERMS:
-        raise RankingsError(
-            f"{row_place(rows[np.argmax(terms)])} and others: log_prob would sum "
-            f"{terms.sum():.2g} terms, more than {_MOST_TERMS:.2g}; {remedy}"
+        raise SumTooLargeError(
+            f"{row_place(rows[np.argmax(terms)])} and others",
+            f"would sum {terms.sum():.2g} terms, more than {_MOST_TERMS:.2g}",
         )
 
 
@@ -144,6 +161,10 @@ def log_sum_over_orders(blocks: Blocks, log_choice: LogChoice) -> Array:
     for sets, items, left in _sets(len(before)):
         terms = jnp.where(listed[items], log_choice(items, sets), 0.0)
         terms += log_sum if isinstance(log_sum, float) else log_sum[left]
+        if blocks.costs is not None:
+            is_left = (sets >> np.arange(len(before)) & 1).astype(np.float32)
+            costs = jnp.einsum("sy,bya->sab", is_left, blocks.costs, precision="highest")
+            terms -= jnp.take_along_axis(costs, items[..., None], axis=1)
         is_next = (before[items] & sets[..., None]) == 0
         terms = jnp.where(is_next, terms, _NOTHING)
         largest = jax.lax.stop_gradient(terms.max(1))

@@ -14,6 +14,7 @@ from scipy.special import betainc, betaln
 
 from numpyro_rankings.ops.pairs import Pair, add_number, sum_as_pair, times_log, two_sum
 
+MISTAKE = "mistake_probability"  # its name among the sites
 LARGEST = 0.5  # a judge who is more often wrong than right would have the reverse preferences
 _TRIES = 16
 

@@ -270,22 +270,26 @@ def level_items(orderings: np.ndarray, consensus: np.ndarray) -> list[np.ndarray
 
     :param orderings: draws of a full ordering, shape ``(D, n)``.
     :param consensus: an ordering, shape ``(n,)``.
-    :return: sets of at least two items, each level with all others of its set.
+    :return: sets of at least two items, each level with all others of its set. They are as large as
+        can be, so that an item may be in several: A with B, and B with C, but not A with C.
 
     .. doctest::
 
-       >>> draws = [[2, 0, 1], [2, 1, 0], [2, 0, 1], [2, 1, 0]]
+       >>> draws = [[2, 0, 1], [2, 1, 0], [0, 2, 1], [2, 0, 1]]
        >>> [items.tolist() for items in level_items(draws, [2, 0, 1])]
-       [[0, 1]]
+       [[2, 0], [0, 1]]
     """
     items = np.asarray(consensus)[:COMPARED]
     places = np.argsort(orderings, axis=-1)[:, items]
     found, start = [], 0
     for k in range(1, len(items) + 1):
-        before = (places[:, start:k] < places[:, [k]]).mean(0) if k < len(items) else np.ones(1)
-        if ((before < LEVEL_WITHIN[0]) | (before > LEVEL_WITHIN[1])).any():
+        is_apart = np.ones(k - start, bool)
+        if k < len(items):
+            before = (places[:, start:k] < places[:, [k]]).mean(0)
+            is_apart = (before < LEVEL_WITHIN[0]) | (before > LEVEL_WITHIN[1])
+        if is_apart.any():
             found += [items[start:k]] if k - start > 1 else []
-            start = k
+            start += 1 + int(np.flatnonzero(is_apart)[-1])
     return found
 
 

@@ -7,7 +7,8 @@ import numpy as np
 
 from numpyro_rankings.distributions.partial_orders import blocks_of_orders
 from numpyro_rankings.families import RankingFamily
-from numpyro_rankings.rankings import PartialOrders, Rankings, RankingsError
+from numpyro_rankings.ops.linear_extensions import SumTooLargeError
+from numpyro_rankings.rankings import PartialOrders, Rankings
 
 MOST_ORDERINGS = 50_000  # behind the rows of partial orders, which are listed one by one
 
@@ -110,8 +111,8 @@ def _orders_of_blocks(orders: PartialOrders, has_pool: bool) -> list[list[tuple[
     """
     try:
         blocks = blocks_of_orders(orders, orders.num_items, has_pool)
-    except RankingsError:
-        raise _too_many() from None
+    except SumTooLargeError as error:
+        raise _too_many(f"a search {error.reason}") from None
     parts: list[list[tuple[int, np.ndarray]]] = [[] for _ in range(orders.num_rows)]
     numbers, total = np.ones(orders.num_rows), float(orders.num_rows)
     known: dict[tuple[int, ...], np.ndarray] = {}
@@ -123,17 +124,17 @@ def _orders_of_blocks(orders: PartialOrders, has_pool: bool) -> list[list[tuple[
                 known[key] = np.array(list(islice(_extensions(key), MOST_ORDERINGS + 1)))
             total += numbers[row] * (len(known[key]) - 1)
             if total > MOST_ORDERINGS:
-                raise _too_many()
+                raise _too_many(
+                    f"more than {MOST_ORDERINGS:,} orderings agree with what the judges said, "
+                    "because many items are tied or not compared"
+                )
             numbers[row] *= len(known[key])
             parts[row].append((int(start), known[key]))
     return parts
 
 
-def _too_many() -> TooManyOrderingsError:
-    return TooManyOrderingsError(
-        f"no blocs are searched: more than {MOST_ORDERINGS:,} orderings agree with what the judges "
-        "said, because many items are tied or not compared"
-    )
+def _too_many(why: str) -> TooManyOrderingsError:
+    return TooManyOrderingsError(f"no blocs are searched: {why}")
 
 
 def _extensions(before: tuple[int, ...], left: int | None = None) -> Iterator[list[int]]:

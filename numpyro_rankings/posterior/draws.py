@@ -15,7 +15,7 @@ from numpyro_rankings.infer.ddcrp.base import LinkGibbs
 from numpyro_rankings.infer.latent_orders import find_orders
 from numpyro_rankings.infer.partition.base import PartitionKernel
 from numpyro_rankings.posterior.diagnostics import NUM_COMPONENTS, as_dataset
-from numpyro_rankings.rankings import Comparisons, Orders, PartialOrders, Rankings, check_rows
+from numpyro_rankings.rankings import Orders, PartialOrders, Rankings, check_rows
 
 Partition = Literal["population", "components", "process", "links", "unknown"]
 NumComponents = int | Literal["auto"] | None
@@ -316,10 +316,16 @@ class Draws:
 
         :raises TypeError: if they were not given, or if these were comparisons.
         """
-        if self.orders is None:
-            return self.fitted
-        check_rows(self.orders)
-        return cast(PartialOrders, self.orders)
+        check_rows(self.given)
+        return cast(Rankings | PartialOrders, self.given)
+
+    @property
+    def given(self) -> Rankings | Orders:
+        """The rankings, partial orders or comparisons that were fitted.
+
+        :raises TypeError: if they were not given.
+        """
+        return self.fitted if self.orders is None else self.orders
 
     @property
     def stand_in(self) -> Rankings:
@@ -360,8 +366,7 @@ class Draws:
         """
         if rankings is None:
             return self
-        if not isinstance(rankings, Comparisons):
-            check_rows(rankings)
+        check_rows(rankings, takes_comparisons=True)
         if self.data not in (None, rankings.kind):
             raise ValueError(
                 f"the run was of {self.data}, and these are {rankings.kind}: give those of the run"

@@ -25,6 +25,7 @@ from numpyro.infer import MCMC
 from numpyro_rankings.distributions import links_to_partition
 from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.infer.not_finite import check_not_stopped
+from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.posterior.diagnostics import NUM_COMPONENTS, as_dataset, diagnostics_table
 from numpyro_rankings.posterior.draws import (
     KIND_OF_DATA,
@@ -37,9 +38,13 @@ from numpyro_rankings.posterior.likelihood import (
     cost_of_value,
     pointwise_log_likelihood,
     pointwise_of_block,
+    pointwise_of_partition,
+    why_not_of_points,
 )
+from numpyro_rankings.posterior.partitions import evenly
+from numpyro_rankings.posterior.predictive_checks import replicate
 from numpyro_rankings.posterior.quantities import as_shown, label_free_quantities
-from numpyro_rankings.rankings import Orders, Rankings, RankingsError, check_rows
+from numpyro_rankings.rankings import Orders, Rankings, RankingsError
 
 # Functions import ArviZ, pandas and xarray, which take long to load and are not always needed.
 
@@ -59,6 +64,7 @@ def to_inference_data(
     log_likelihood: bool | Literal["auto"] = "auto",
     include_assignments: bool = True,
     points: Sequence[Any] | None = None,
+    posterior_predictive: int = 0,
 ) -> Any:
     """Convert a run of a kernel of this package, by itself or as a block, to ArviZ.
 
@@ -92,8 +98,7 @@ def to_inference_data(
 
     - ``assignments`` and ``links`` by ``point``.
     - quantities that do not depend on the labels: ``num_clusters``, ``log_joint``, ``alpha``,
-      ``decay_scale`` if it is learned, ``largest_sizes`` and ``partition_entropy``. There is no log
-      likelihood.
+      ``decay_scale`` if it is learned, ``largest_sizes`` and ``partition_entropy``.
 
     For the kernels of rankings ``log_joint`` is in double precision, with the remainder that their
     samples have in ``log_joint_rest``: with 10^6 rankings float32 has steps of 8 nats and more.
@@ -119,23 +124,36 @@ def to_inference_data(
     effective draws of ``log_joint``: by default ArviZ averages over all variables, and the empty
     slots make the average NaN.
 
+    Of kernels of partitions it has a column for each point, likewise given the labels of all
+    others, if ``log_likelihood=True``. It has none of links, of blocks, and of families with
+    auxiliary variables.
+
+    The groups ``posterior_predictive`` and ``observed_data`` have, of replicated and of the fitted
+    rankings, what does not depend on labels: ``first``, the share of the judges who put each item
+    first, and ``mean_rank``, 1 + the sum over the other items of the share of the judges who put
+    that item above, among those who order the two; of full rankings it is the mean rank. Look at
+    them by ``arviz.plot_ppc(data, var_names=["first", "mean_rank"])``. Replications are those of
+    :func:`~numpyro_rankings.posterior_predictive_checks`.
+
     :param mcmc: the MCMC after ``mcmc.run(key, rankings)``, of a kernel or of
         :class:`numpyro.infer.Gibbs` with one block of this package.
-    :param rankings: the rankings, partial orders or comparisons that were fitted; of comparisons
-        there is no log likelihood here. Not for the kernels of partitions, whose draws contain
-        everything needed.
+    :param rankings: the rankings, partial orders or comparisons that were fitted. Not for the
+        kernels of partitions, whose draws contain everything needed.
     :param log_likelihood: whether to compute it. ``"auto"`` computes it if rankings times draws are
         at most 10^7, and otherwise warns. For ``DPPlackettLuceGibbs`` the limit is 5 · 10^5,
         because its new clusters have no closed form: for each draw 50 are drawn from the prior, so
         that the values of rankings that fit no other cluster scatter. Of partial orders each value
         is a sum over the orders that agree, which is exact; the limit is lower by as much as it
-        takes longer, and at most 16 items may be tied or not compared.
+        takes longer, and at most 16 items may be tied or not compared; of comparisons that may be
+        mistakes, a judge may compare at most 16 items.
     :param include_assignments: whether to keep the labels (and links), by far the largest arrays.
     :param points: names of the points, for the kernels of partitions; by default 0, 1, ….
+    :param posterior_predictive: number of draws in which all rankings are replicated, evenly spaced
+        in each chain, such as 100. By default none, because it takes some time.
     :return: an :class:`arviz.InferenceData` (ArviZ 0.23) or :class:`xarray.DataTree` (1.x).
     :raises ValueError: if the rankings or names are not those of the run, if there is no log
-        likelihood (of partitions), or if a chain has stopped because its log joint or a site was
-        not finite.
+        likelihood of such a run, if partitions are to be replicated, or if a chain has stopped
+        because its log joint or a site was not finite.
     :raises TypeError: if ``mcmc`` is not an MCMC or has no kernel of this package, or if the
         rankings are needed and missing.
     """
@@ -151,12 +169,18 @@ def to_inference_data(
         )
     draws = Draws.of(mcmc)
     check_not_stopped(own, draws.samples)
-    _check_asked(draws, rankings, log_likelihood, points)
+    _check_asked(draws, rankings, posterior_predictive, points)
     draws, values = draws.with_rankings(rankings), None
-    if rankings is not None and _wants_log_likelihood(draws, log_likelihood):
+    if rankings is None and log_likelihood is True:
+        if why := why_not_of_points(own, draws):
+            raise ValueError(f"there is no log likelihood for {draws.kernel}, because {why}")
+        values = pointwise_of_partition(mcmc, draws)
+    elif rankings is not None and _wants_log_likelihood(draws, log_likelihood):
         of_own = pointwise_log_likelihood
         values = of_own(draws) if block is None else pointwise_of_block(mcmc, block, draws)
     data = convert(mcmc, draws, values, include_assignments, points)
+    if posterior_predictive:
+        data = _with_replications(data, draws, posterior_predictive)
     if block is None:
         _warn_of_overflow(mcmc)
     return data
@@ -269,15 +293,44 @@ def _finished(data: Any, posterior: Any, draws: Draws, values: np.ndarray | None
     if values is not None:
         coords = {name: posterior[name] for name in ("chain", "draw")}
         given = "those of all others" if draws.shares is None else "the shares"
+        noun = "point" if draws.family is None else "ranking"
+        names = posterior["point"] if noun == "point" else np.arange(values.shape[-1])
         groups["log_likelihood"] = xr.Dataset(
-            {"rankings": (("chain", "draw", "ranking"), values)},
-            {**coords, "ranking": np.arange(values.shape[-1])},
+            {f"{noun}s": (("chain", "draw", noun), values)},
+            {**coords, noun: names},
             {
-                "labels": "that of the ranking is summed out, given " + given,
-                "of": ", ".join(["rankings", *draws.judge_sites]),
+                "labels": f"that of the {noun} is summed out, given {given}",
+                "of": ", ".join([f"{noun}s", *draws.judge_sites]),
             },
         )
-    return _with_groups(data, groups, about)
+    return with_groups(data, groups, about)
+
+
+def _with_replications(data: Any, draws: Draws, number: int) -> Any:
+    """Add what does not depend on the labels of replicated rankings, and of the fitted ones."""
+    import xarray as xr
+
+    of_chain = evenly(draws.num_draws, -(-number // draws.num_chains))
+    kept = (np.arange(draws.num_chains)[:, None] * draws.num_draws + of_chain).ravel()
+    # the key is always the same, so that the same draws give the same data
+    made = replicate(jax.random.fold_in(jax.random.key(0), 1), draws, kept)
+    ranks, seen_ranks = made.mean_ranks()
+    posterior = as_dataset(data["posterior"])
+    coords = {
+        "chain": posterior["chain"].values,
+        "draw": posterior["draw"].values[of_chain],
+        "item": list(draws.said.items),
+    }
+    shape, axes = (draws.num_chains, len(of_chain), -1), ("chain", "draw", "item")
+    values = {"first": made.first, "mean_rank": ranks}
+    of_draws = {name: (axes, x.reshape(shape)) for name, x in values.items()}
+    seen = {"first": ("item", made.seen_first), "mean_rank": ("item", seen_ranks)}
+    observed = as_dataset(data["observed_data"]) if "observed_data" in data else xr.Dataset()
+    groups = {
+        "posterior_predictive": xr.Dataset(of_draws, coords),
+        "observed_data": observed.assign(seen).assign_coords(item=coords["item"]),
+    }
+    return with_groups(data, groups, {})
 
 
 def _with_rungs(stats: Any) -> Any:
@@ -296,7 +349,7 @@ def _with_rungs(stats: Any) -> Any:
 def _check_asked(
     draws: Draws,
     rankings: Rankings | Orders | None,
-    log_likelihood: bool | Literal["auto"],
+    posterior_predictive: int,
     points: Sequence[Any] | None,
 ) -> None:
     """Refuse arguments that do not go with the kernel."""
@@ -312,8 +365,13 @@ def _check_asked(
             f"the draws of {name} are labels alone, whatever was grouped, and need no rankings: "
             "use to_inference_data(mcmc) without them"
         )
-    if not is_of_rankings and log_likelihood is True:
-        raise ValueError(f"there is no log likelihood for {name}: pass log_likelihood=False")
+    check_whole("posterior_predictive", posterior_predictive, 0)
+    if not is_of_rankings and posterior_predictive:
+        raise ValueError(
+            f"posterior_predictive is an argument for rankings, and {name} has labels alone"
+        )
+    if posterior_predictive and draws.data == "comparisons":
+        raise ValueError("comparisons are not replicated: leave out posterior_predictive")
 
 
 def _warn_of_overflow(mcmc: MCMC) -> None:
@@ -329,11 +387,7 @@ def _warn_of_overflow(mcmc: MCMC) -> None:
 
 def _wants_log_likelihood(draws: Draws, asked: bool | Literal["auto"]) -> bool:
     """Return whether to compute the log likelihood; warn if it is left out because of its size."""
-    if draws.data == "comparisons":
-        if asked is True:
-            check_rows(draws.orders)
-        return False
-    num_rankings = draws.said.num_rankings
+    num_rankings = draws.given.num_rankings
     num_values = draws.num_chains * draws.num_draws * num_rankings
     try:
         of_one = cost_of_value(draws) if asked else 0
@@ -453,7 +507,7 @@ def _with_quantities(
     return posterior
 
 
-def _with_groups(data: Any, groups: dict[str, Any], attrs: dict[str, str]) -> Any:
+def with_groups(data: Any, groups: dict[str, Any], attrs: dict[str, str]) -> Any:
     """Replace or add groups, in ArviZ 0.23 or 1.x."""
     import xarray as xr
 

@@ -25,12 +25,15 @@ class ColumnByGroup(NamedTuple):
     - **headings** - the categories, or what is computed from numbers.
     - **values** - (groups + 1, headings): shares of the members, or the numbers; the last row is of
       all judges. NaN in a group without members.
+    - **counts** - (groups + 1, headings) int, the number of judges of each category; None of
+      numbers.
     """
 
     name: str
     headings: list[str]
     values: np.ndarray
     is_number: bool
+    counts: np.ndarray | None = None
 
 
 def texts_of_judges(about: Mapping[str, Sequence[Any]], number: int) -> dict[str, list[str]]:
@@ -91,8 +94,7 @@ def by_group(name: str, values: Sequence[str], groups: np.ndarray, size: int) ->
     index = {text: k for k, text in enumerate(shown)}
     other = index.get(OTHERS, -1)
     codes = np.array([index.get(x if x else NO_ANSWER, other) for x in values])
-    shares = np.full((size + 1, len(shown)), np.nan)
-    for k, of_group in enumerate(members):
-        if of_group.any():
-            shares[k] = np.bincount(codes[of_group], minlength=len(shown)) / of_group.sum()
-    return ColumnByGroup(name, shown, shares, False)
+    counts = np.stack([np.bincount(codes[x], minlength=len(shown)) for x in members])
+    total = counts.sum(1, keepdims=True)
+    shares = np.divide(counts, total, out=np.full(counts.shape, np.nan), where=total > 0)
+    return ColumnByGroup(name, shown, shares, False, counts)

@@ -1,6 +1,8 @@
 """Log likelihoods of rankings given draws, for a likelihood of any family."""
 
+from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,10 +12,15 @@ from jax.scipy.special import logsumexp
 from numpyro.infer import MCMC
 from numpyro.infer.gibbs import GIBBS_SITES_KWARG
 
+from numpyro_rankings.components.family import AugmentedFamily
+from numpyro_rankings.components.points import as_points
 from numpyro_rankings.families import RankingFamily
-from numpyro_rankings.families.scored import ScoredLists, ScoredOrders, scored
+from numpyro_rankings.families.scored import Scored, ScoredLists, scored
 from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
+from numpyro_rankings.infer.partition.base import Given
+from numpyro_rankings.infer.partition.collapsed import log_given_others
+from numpyro_rankings.ops.mistakes import MISTAKE
 from numpyro_rankings.posterior.draws import Draws
 
 _TERMS_OF_LIST = 20  # of a sum over orders, which take as long as a list
@@ -25,7 +32,8 @@ def pointwise_log_likelihood(
 ) -> np.ndarray:
     """Log probability of each ranking given the labels of all others, summed over its own label.
 
-    Of partial orders it is that of any of the orderings that agree with what the judge said.
+    Of partial orders it is that of any of the orderings that agree with what the judge said, and of
+    comparisons that may be mistakes that of what was said, whatever the ordering behind it.
 
     Under the Dirichlet process of Mallows models it is the log of
     ``Σ_c N_c P(π | σ_c, θ_c) + α (n-t)!/n!`` over ``N - 1 + α``, where ``N_c`` does not count the
@@ -39,8 +47,8 @@ def pointwise_log_likelihood(
     """
     family, labels = draws.check_family(), draws.labels
     # equal rows are scored once
-    distinct, row_of_given = draws.said.merged()
-    row_index = row_of_given[np.asarray(draws.said.row_index)]
+    distinct, row_of_given = draws.given.merged()
+    row_index = row_of_given[np.asarray(draws.given.row_index)]
     if which is not None:
         rows, row_index = np.unique(row_index[which], return_inverse=True)
         distinct = distinct._take(rows, np.ones(len(rows), int))
@@ -68,8 +76,9 @@ def cost_of_value(draws: Draws) -> float:
     of_new = family.cost_of_new_cluster if draws.is_mixture else 1
     if draws.orders is None:
         return of_new
-    rows = scored(family, draws.said.unique())
-    return of_new * max(1.0, rows.num_terms / (_TERMS_OF_LIST * draws.said.num_rankings))
+    rows = scored(family, draws.given.unique())
+    assert not isinstance(rows, ScoredLists)
+    return of_new * max(1.0, rows.num_terms / (_TERMS_OF_LIST * draws.given.num_rankings))
 
 
 def parameters_of(draws: Draws) -> dict[str, np.ndarray]:
@@ -79,7 +88,7 @@ def parameters_of(draws: Draws) -> dict[str, np.ndarray]:
     is the concentration of the prior of the labels; draws with ``shares`` do without it.
     """
     family, flat = draws.check_family(), draws.flat()
-    names = {*family.parameters, *family.new_cluster_sites, "alpha"} & set(flat)
+    names = {*family.parameters, *family.new_cluster_sites, "alpha", MISTAKE} & set(flat)
     parameters = {name: flat[name] for name in names}
     if draws.sizes is None and draws.labels is not None:
         raise ValueError("the samples have no cluster_sizes")
@@ -108,7 +117,7 @@ def parameters_of(draws: Draws) -> dict[str, np.ndarray]:
 @partial(jax.jit, static_argnames=("family", "num_components", "num_new_clusters"))
 def _pointwise(
     draws: dict[str, Array],
-    rows: ScoredLists | ScoredOrders,
+    rows: Scored,
     row_index: Array,
     family: RankingFamily,
     num_components: int | None,
@@ -175,11 +184,39 @@ def log_of_mixture(
     :param log_new: that in a new cluster, (M,); None if empty slots are draws from the prior.
     :param sizes: of the clusters, (C, M) or (C, 1), which have so many rankings in all.
     """
+    return logsumexp(_terms_of_mixture(by_cluster, log_new, sizes, number, prior), axis=0)
+
+
+def _terms_of_mixture(
+    by_cluster: Array, log_new: Array | None, sizes: Array, number: Array, prior: PartitionPrior
+) -> Array:
+    """Log probability that a ranking is in a slot, or in a new cluster, and is what it is.
+
+    :return: (C + 1, M), the new cluster last; (C, M) if empty slots are draws from the prior.
+    """
     total = jnp.log(number + prior.alpha)
     if log_new is None:
-        return logsumexp(jnp.log(sizes + prior.kappa) + by_cluster, axis=0) - total
-    clusters = logsumexp(prior.log_join(sizes) + by_cluster, axis=0)
-    return jnp.logaddexp(clusters, prior.log_open((sizes > 0).sum(0)) + log_new) - total
+        return jnp.log(sizes + prior.kappa) + by_cluster - total
+    log_rest = prior.log_open((sizes > 0).sum(0)) + log_new
+    return jnp.concatenate([prior.log_join(sizes) + by_cluster, log_rest[None]]) - total
+
+
+def log_terms(
+    draw: Mapping[str, Array], table: Array, log_new: Array | None, num_components: int | None
+) -> Array:
+    """Log probability that a new ranking is in a cluster of one draw, and is what it is.
+
+    :param draw: what :func:`parameters_of` returns, of one draw.
+    :param table: log probability of each row in each slot, (C, rows).
+    :param log_new: that in a new cluster, (rows,); None if empty slots have parameters.
+    :return: (C, rows), or (C + 1, rows) with a new cluster last; (1, rows) of one population.
+    """
+    if "cluster_sizes" not in draw:
+        return table[:1]
+    if "shares" in draw:
+        return jnp.log(draw["shares"])[:, None] + table
+    sizes, prior = draw["cluster_sizes"], PartitionPrior(draw["prior_scale"], num_components)
+    return _terms_of_mixture(table, log_new, sizes[:, None], sizes.sum(), prior)
 
 
 def log_of_shares(table: Array, shares: Array) -> Array:
@@ -220,3 +257,40 @@ def pointwise_of_block(mcmc: MCMC, block: GibbsKernel, draws: Draws) -> np.ndarr
     keys = jax.random.split(jax.random.key(0), draws.num_chains * draws.num_draws)
     values = jax.jit(lambda inputs: jax.lax.map(one_draw, inputs))((keys, flat))
     return np.asarray(values).reshape(draws.num_chains, draws.num_draws, -1)
+
+
+def why_not_of_points(kernel: Any, draws: Draws) -> str:
+    """Say why there is no log likelihood of the points of a partition; nothing if there is one."""
+    if draws.partition == "links":
+        return "its points depend on one another through their links"
+    if draws.sites is not None:
+        return "the prior of the labels is that of the other sites of the model"
+    if isinstance(kernel.family, AugmentedFamily):
+        return "its family scores points only together with their auxiliary variables"
+    return ""
+
+
+def pointwise_of_partition(mcmc: MCMC, draws: Draws) -> np.ndarray:
+    """Log probability of each point given all others and their labels, summed over its own label.
+
+    :return: float32, shape ``(chains, draws, N)``.
+    """
+    kernel: Any = mcmc.sampler
+    flat = draws.flat()
+    labels = flat["assignments"].astype(np.int32)
+    slots = int(labels.max()) + 1
+
+    @jax.jit
+    def values(labels: Array, alpha: Array, data: Any) -> Array:
+        points = as_points(kernel.family, data)
+
+        def one_draw(draw: tuple[Array, Array]) -> Array:
+            prior = PartitionPrior(draw[1], discount=kernel.discount)
+            return log_given_others(draw[0], Given(points, prior, kernel.family, slots))
+
+        return jax.lax.map(one_draw, (labels, alpha))
+
+    alpha = jnp.asarray(flat["alpha"], float)
+    data = jax.tree.map(np.asarray, mcmc._args[0], is_leaf=lambda x: type(x) in (list, tuple))
+    found = np.asarray(values(labels, alpha, data))
+    return found.reshape(draws.num_chains, draws.num_draws, -1)

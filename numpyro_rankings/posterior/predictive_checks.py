@@ -83,12 +83,43 @@ def posterior_predictive_checks(
     2. Gelman, A., Meng, X.-L., Stern, H. (1996), *Posterior predictive assessment of model fitness
        via realized discrepancies*, Statistica Sinica.
     """
-    draws = Draws.of(samples)
-    family = draws.check_family()
     check_whole("num_draws", num_draws)
-    said = draws.with_rankings(rankings).said
-    flat, total = draws.flat(), draws.num_chains * draws.num_draws
-    kept = evenly(total, num_draws)
+    draws = Draws.of(samples)
+    draws.check_family()
+    draws = draws.with_rankings(rankings)
+    made = replicate(key, draws, evenly(draws.num_chains * draws.num_draws, num_draws))
+    return PredictiveChecks(
+        _check(made.seen_first, made.first), _check(made.seen_above, made.above), draws.said.items
+    )
+
+
+class Replications(NamedTuple):
+    """Shares of the judges who put each item first, and of those who put it above another.
+
+    Of D replications **first**, (D, n), and **above**, (D, n, n), row above column among those that
+    order the two, NaN where none does; and of the observed rankings **seen_first** and
+    **seen_above**.
+    """
+
+    first: np.ndarray
+    above: np.ndarray
+    seen_first: np.ndarray
+    seen_above: np.ndarray
+
+    def mean_ranks(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return 1 + the sum of the shares above each item, of the replications and as observed.
+
+        Pairs that somewhere nobody orders are left out. Of full rankings these are mean ranks.
+        """
+        is_known = ~(np.isnan(self.above).any(0) | np.isnan(self.seen_above))
+        both = (np.where(is_known, x, 0.0).sum(-2) + 1 for x in (self.above, self.seen_above))
+        replicated, observed = both
+        return replicated, observed
+
+
+def replicate(key: Array, draws: Draws, kept: np.ndarray) -> Replications:
+    """Replicate all rankings in some draws, numbered over all chains."""
+    family, said, flat = draws.check_family(), draws.said, draws.flat()
     names = [*family.parameters, *(["assignments"] if draws.labels is not None else [])]
     some = {name: jnp.asarray(flat[name][kept]) for name in names}
     some["key"] = jax.random.split(key, len(kept))
@@ -97,11 +128,9 @@ def posterior_predictive_checks(
     batch = int(np.clip(_ENTRIES // form.entries, 1, size))
     top, wins = _replicate(some, form, said.row_index, family, batch)
     seen_top, seen_wins = form.tally(said.table, jnp.arange(said.num_rows), said.counts)
-    return PredictiveChecks(
-        _check(np.asarray(seen_top) / size, np.asarray(top) / size),
-        _check(_shares(np.asarray(seen_wins)), _shares(np.asarray(wins))),
-        said.items,
-    )
+    first, seen_first = np.asarray(top) / size, np.asarray(seen_top) / size
+    above, seen_above = _shares(np.asarray(wins)), _shares(np.asarray(seen_wins))
+    return Replications(first, above, seen_first, seen_above)
 
 
 def _shares(wins: np.ndarray) -> np.ndarray:

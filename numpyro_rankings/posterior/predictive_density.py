@@ -1,6 +1,6 @@
 """Log predictive densities of new rankings."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -8,25 +8,33 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.scipy.special import logsumexp
 
 from numpyro_rankings.families import RankingFamily
 from numpyro_rankings.families.base import RowsT
-from numpyro_rankings.families.scored import ScoredLists, ScoredOrders, scored
-from numpyro_rankings.infer.mixture.prior import PartitionPrior
+from numpyro_rankings.families.scored import Scored, scored
 from numpyro_rankings.ops.checks import check_whole
+from numpyro_rankings.ops.mistakes import MISTAKE
 from numpyro_rankings.posterior.draws import Draws
-from numpyro_rankings.posterior.likelihood import log_of_mixture, log_of_shares, parameters_of
-from numpyro_rankings.rankings import PartialOrders, Rankings, check_rows
+from numpyro_rankings.posterior.likelihood import log_terms, parameters_of
+from numpyro_rankings.rankings import (
+    Comparisons,
+    Orders,
+    PartialOrders,
+    Rankings,
+    RankingsError,
+    check_rows,
+)
 
 
 def log_predictive_density(
     samples: Any,
-    new_rankings: Rankings | PartialOrders,
+    new_rankings: Rankings | Orders,
     num_components: int | Literal["auto"] | None = "auto",
     *,
     num_new_clusters: int = 100,
     key: Array | None = None,
-    fitted: Rankings | PartialOrders | None = None,
+    fitted: Rankings | Orders | None = None,
 ) -> np.ndarray:
     r"""Log predictive density of new rankings under a fitted mixture.
 
@@ -53,7 +61,7 @@ def log_predictive_density(
         what :func:`~numpyro_rankings.to_inference_data` makes of it, or ``mcmc.get_samples()``,
         grouped by chain or not.
     :param new_rankings: lists, or partial orders, of the same items, no longer than those fitted; a
-        list of n - 1 items counts as complete.
+        list of n - 1 items counts as complete. For draws of comparisons, new comparisons too.
     :param num_components: needed only with ``mcmc.get_samples()`` of a Mallows kernel, which does
         not hold it: that of the kernel, ``None`` for the Dirichlet process.
     :param num_new_clusters: number of new clusters for each draw of ``DPPlackettLuceGibbs``.
@@ -69,17 +77,14 @@ def log_predictive_density(
     """
     draws = Draws.of(samples, None, num_components)
     for given in (new_rankings, *(() if fitted is None else (fitted,))):
-        check_rows(given)
+        check_rows(given, takes_comparisons=True)
+    if isinstance(new_rankings, Comparisons) and MISTAKE not in draws.samples:
+        raise ValueError("the draws are not of comparisons: they have no probability of a mistake")
     check_whole("num_new_clusters", num_new_clusters)
     _check_asked(draws, num_components, fitted)
     family = draws.check_family()
     matched = _match_items(draws, family, new_rankings, fitted)
-    lengths = np.asarray(matched.lengths)
-    if lengths.max() > (most := family.most_listed(draws.samples)):
-        raise ValueError(
-            f"row {lengths.argmax() + 1} lists {lengths.max()} items, but the fitted lists had at "
-            f"most {most}, so later stages have no concentrations: shorten the list"
-        )
+    check_lengths(draws, matched)
     key = jax.random.key(0) if key is None else key
     by_draw = parameters_of(draws)
     if (np.asarray(matched.table) == draws.num_items).any():
@@ -88,14 +93,14 @@ def log_predictive_density(
         return np.asarray(_mean_with_new_items(key, by_draw, matched.table, family))
     distinct, row_of_given = matched.merged()
     rows, number = scored(family, distinct), draws.num_components
-    values = _mean_log_rows(key, by_draw, rows, family, number, num_new_clusters)
+    values = mean_log_rows(key, by_draw, rows, family, number, num_new_clusters)
     return np.asarray(values)[row_of_given]
 
 
 def _check_asked(
     draws: Draws,
     num_components: int | Literal["auto"] | None,
-    fitted: Rankings | PartialOrders | None,
+    fitted: Rankings | Orders | None,
 ) -> None:
     """Refuse draws that do not determine the density, and arguments that do not go with them."""
     family = draws.check_family()
@@ -112,13 +117,8 @@ def _check_asked(
         if num_components not in ("auto", None):
             raise ValueError("num_components is for draws of a Mallows kernel only")
         return
+    check_partition(draws)
     slots = draws.num_slots
-    if draws.partition == "unknown":
-        raise ValueError(
-            f"the samples do not say whether they are of a mixture of {slots} components or of a "
-            "Dirichlet process: pass the run instead of its samples, or num_components=, None for "
-            "the process"
-        )
     if num_components is None and not draws.kernel and draws.samples["cluster_sizes"].all():
         raise ValueError(
             f"all {slots} clusters are occupied in all draws, so the draws are of a mixture of "
@@ -127,12 +127,32 @@ def _check_asked(
         )
 
 
+def check_partition(draws: Draws) -> None:
+    """Refuse samples that do not say of which prior of the labels they are."""
+    if draws.partition == "unknown":
+        raise ValueError(
+            f"the samples do not say whether they are of a mixture of {draws.num_slots} components "
+            "or of a Dirichlet process: pass the run instead of its samples, or num_components=, "
+            "None for the process"
+        )
+
+
+def check_lengths(draws: Draws, rows: Rankings | Orders) -> None:
+    """Refuse lists that are longer than those that were fitted."""
+    lengths = np.asarray(rows.lengths)
+    if lengths.max() > (most := draws.check_family().most_listed(draws.samples)):
+        raise ValueError(
+            f"row {lengths.argmax() + 1} lists {lengths.max()} items, but the fitted lists had at "
+            f"most {most}, so later stages have no concentrations: shorten the list"
+        )
+
+
 def _match_items(
     draws: Draws,
     family: RankingFamily,
-    new_rankings: Rankings | PartialOrders,
-    fitted: Rankings | PartialOrders | None,
-) -> Rankings | PartialOrders:
+    new_rankings: Rankings | Orders,
+    fitted: Rankings | Orders | None,
+) -> Rankings | Orders:
     """Return the new rankings in terms of the fitted items; a new item has the number n."""
     number = draws.num_items
     if fitted is None:
@@ -142,14 +162,14 @@ def _match_items(
                 f"the new rankings are of {new_rankings.num_items} items, the fitted ones of "
                 f"{number}{hint}"
             )
-        return _prepared(family, new_rankings)
+        return prepared(family, new_rankings)
     fitted = family.described(fitted)
     if fitted.num_items != number:
         raise ValueError(
             f"the samples are of {number} items, the fitted rankings of {fitted.num_items}"
         )
-    matched = _by_name(new_rankings, fitted)
-    new, is_partial = np.asarray(matched.table) == number, isinstance(matched, PartialOrders)
+    matched = by_name(new_rankings, fitted.items)
+    new, is_partial = np.asarray(matched.table) == number, matched.are_partial
     if new.any() and (is_partial or not family.takes_new_items(draws.samples)):
         row, stage = (int(k[0]) for k in np.nonzero(new))
         name = new_rankings.items[int(new_rankings.table[row, stage])]
@@ -158,50 +178,68 @@ def _match_items(
             f"row {row + 1} lists {name!r}, which no fitted ranking lists: such {which} can be "
             "scored under the gamma process (sigma = 0) only"
         )
-    return _prepared(family, matched)
+    return prepared(family, matched)
 
 
-def _prepared(family: RankingFamily, rows: Rankings | PartialOrders) -> Rankings | PartialOrders:
-    """Return partial orders as the family scores them, and rankings as they are."""
-    return family.prepared(rows) if isinstance(rows, PartialOrders) else rows
+def prepared(family: RankingFamily, rows: Rankings | Orders) -> Rankings | Orders:
+    """Return rows of the items of the draws as the family scores them."""
+    if isinstance(rows, Rankings):
+        if rows.choice_sets is None or family.takes_choice_sets:
+            return rows
+        if not family.scores_orders:
+            raise RankingsError(
+                f"items were not offered to some judges, which {family.title} models do not take: "
+                f"give rankings of all {rows.num_items} items"
+            )
+        rows = PartialOrders.from_rankings(rows)
+    return family.prepared(rows)
 
 
-def _by_name(new: RowsT, fitted: Rankings | PartialOrders) -> RowsT:
+def by_name(new: RowsT, fitted: Sequence[str]) -> RowsT:
     """Return the new rankings in terms of the fitted items; a new item has the number K."""
-    number, numbers = fitted.num_items, {name: k for k, name in enumerate(fitted.items)}
+    number, numbers = len(fitted), {name: k for k, name in enumerate(fitted)}
     columns = np.array([numbers.get(name, number) for name in new.items])
-    (_, *others, _), (*kind, _, _, size) = new.tree_flatten()
-    table, offered = np.asarray(new.table), None
+    (_, *others), (*kind, _, _, size) = new.tree_flatten()
+    table = np.asarray(new.table)
     table = np.where(table >= 0, columns[np.maximum(table, 0)], -1).astype(np.int32)
-    if new.choice_sets is not None:
+    if not isinstance(new, Comparisons) and new.choice_sets is not None:
         offered = np.zeros((len(table), number + 1), bool)
         offered[:, columns] = np.asarray(new.choice_sets)
-        offered = offered[:, :number]
-    return new._make((table, *others, offered), (*kind, number, fitted.items, size))
+        others[-1] = offered[:, :number]
+    return new._make((table, *others), (*kind, number, tuple(fitted), size))
 
 
 @partial(jax.jit, static_argnames=("family", "num_components", "num_new_clusters"))
-def _mean_log_rows(
+def mean_log_rows(
     key: Array,
     draws: dict[str, Array],
-    rows: ScoredLists | ScoredOrders,
+    rows: Scored,
     family: RankingFamily,
     num_components: int | None,
     num_new_clusters: int,
 ) -> Array:
+    """Return the log of the mean probability of each row over the draws, (rows,)."""
+
     def one_draw(key: Array, draw: dict[str, Array]) -> Array:
-        table = rows.log_rows(family, draw)
-        if "cluster_sizes" not in draw:
-            return table[0]
-        if "shares" in draw:
-            return log_of_shares(table, draw["shares"])
-        sizes, prior = draw["cluster_sizes"], PartitionPrior(draw["prior_scale"], num_components)
-        log_new = None
-        if family.has_marginal:
-            log_new = rows.log_new_cluster(family, key, draw, num_new_clusters)
-        return log_of_mixture(table, log_new, sizes[:, None], sizes.sum(), prior)
+        terms = log_terms_of_rows(key, draw, rows, family, num_components, num_new_clusters)
+        return logsumexp(terms, axis=0)
 
     return _mean_over_draws(key, draws, rows.num_rows, one_draw)
+
+
+def log_terms_of_rows(
+    key: Array,
+    draw: dict[str, Array],
+    rows: Scored,
+    family: RankingFamily,
+    num_components: int | None,
+    num_new_clusters: int,
+) -> Array:
+    """Return :func:`~numpyro_rankings.posterior.likelihood.log_terms` of rows in one draw."""
+    log_new = None
+    if family.has_marginal and {"cluster_sizes", "prior_scale"} <= set(draw):
+        log_new = rows.log_new_cluster(family, key, draw, num_new_clusters)
+    return log_terms(draw, rows.log_rows(family, draw), log_new, num_components)
 
 
 @partial(jax.jit, static_argnames="family")

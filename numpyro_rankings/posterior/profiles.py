@@ -111,7 +111,7 @@ def cluster_profiles(
         drawn = _with_drawn_parameters(drawn, rankings, family, key)
     drawn.check_family()
     drawn = drawn.with_rankings(rankings)
-    rankings = drawn.fitted if drawn.orders is None else drawn.orders
+    rankings = drawn.given
     model, draws = drawn.family, drawn.flat()
     assert model is not None  # by the check
     if drawn.labels is None:

@@ -63,9 +63,9 @@ def _stack(values: np.ndarray, reff: float) -> StackedChains:
 def stack_fitted_chains(draws: Draws) -> StackedChains:
     """Weight the chains of a kernel of rankings, from some of its draws and rankings.
 
-    :raises ValueError: of partial orders whose likelihood has too many terms.
+    :raises ValueError: of partial orders or comparisons whose likelihood has too many terms.
     """
-    size, of_one = draws.said.num_rankings, cost_of_value(draws)
+    size, of_one = draws.given.num_rankings, cost_of_value(draws)
     most = max(_LEAST_DRAWS, int(_MOST_VALUES // (of_one * draws.num_chains * size)))
     some = draws.take(evenly(draws.num_draws, most))
     values = pointwise_log_likelihood(some, evenly(size, _MOST_RANKINGS))

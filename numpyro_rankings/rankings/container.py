@@ -473,24 +473,25 @@ def _in_order_of_items(choice_sets: Any, names: tuple[str, ...]) -> Any:
 
 def check_rankings(rankings: Any) -> None:
     """Refuse an argument that is not a :class:`Rankings`."""
-    if isinstance(rankings, Rows) and not isinstance(rankings, Rankings):
+    if isinstance(rankings, Rankings):
+        return
+    if instead := getattr(type(rankings), "_instead", ""):  # of this package
         name = type(rankings).__name__
-        raise TypeError(f"rankings must be a Rankings here, not {name}: {rankings._instead}")
-    if not isinstance(rankings, Rankings):
-        raise TypeError(
-            f"rankings must be a Rankings, got {type(rankings).__name__}; make it with "
-            "Rankings.from_orderings, from_ranks, from_dataframe or from_preflib"
-        )
+        raise TypeError(f"rankings must be a Rankings here, not {name}: {instead}")
+    raise TypeError(
+        f"rankings must be a Rankings, got {type(rankings).__name__}; make it with "
+        "Rankings.from_orderings, from_ranks, from_dataframe or from_preflib"
+    )
 
 
-def check_rows(rankings: Any) -> None:
-    """Refuse an argument that is neither :class:`Rankings` nor partial orders."""
+def check_rows(rankings: Any, takes_comparisons: bool = False) -> None:
+    """Refuse an argument that is neither :class:`Rankings` nor partial orders, nor comparisons."""
     kind = rankings.kind if isinstance(rankings, Rows) else ""
-    if kind == "comparisons":
+    if kind == "comparisons" and not takes_comparisons:
         raise TypeError(
             "these are comparisons, of which each may be a mistake: this takes rankings and "
-            "partial orders; of comparisons diagnostics, coclustering, point_estimate and "
-            "cluster_profiles can be had"
+            "partial orders; of comparisons diagnostics, densities, compare, coclustering, "
+            "point_estimate, cluster_profiles and write_report can be had"
         )
     if not kind:
         check_rankings(rankings)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from numpyro_rankings.rankings import PartialOrders, Rankings
+from numpyro_rankings.rankings import Comparisons, Orders, PartialOrders, Rankings
 from numpyro_rankings.words import listed, plural
 
 _SETS_NAMED, _NAMED = 4, 6  # at most, of sets of items, and of the items of one
@@ -23,10 +23,11 @@ class ItemCounts(NamedTuple):
     order: np.ndarray  # (n,) the items, those most often first before the others
 
 
-def item_counts(rankings: Rankings | PartialOrders) -> ItemCounts:
+def item_counts(rankings: Rankings | Orders) -> ItemCounts:
     """Count how often each item is listed, and first.
 
-    Tied items are all first, and have the mean of their ranks.
+    Tied items are all first, and have the mean of their ranks. Of comparisons that may be mistakes
+    an item is above those to which a judge preferred it more often than not, and no others.
     """
     n, counts = rankings.num_items, np.asarray(rankings.counts, float)
     table, ranks = np.asarray(rankings.table), _ranks_by_place(rankings)
@@ -48,14 +49,14 @@ def _ranks_by_place(rankings: Any) -> Iterable[tuple[Any, Any]]:
         for place in range(rankings.table.shape[1]):
             yield place == 0, place + 1
         return
-    above, lengths = np.asarray(rankings.above), np.asarray(rankings.lengths)
+    above, lengths = np.asarray(rankings.prefers), np.asarray(rankings.lengths)
     for place in range(above.shape[1]):
         better = above[:, :, place].sum(1)
         worse = above[:, place].sum(1)
         yield better == 0, (1 + better + lengths - worse) / 2
 
 
-def shares_above(rankings: Rankings | PartialOrders, items: np.ndarray) -> np.ndarray:
+def shares_above(rankings: Rankings | Orders, items: np.ndarray) -> np.ndarray:
     """Return the share of the judges that put one item above another, among those who order them.
 
     An item that is listed is above one that is not, unless that was not offered. Of tied items
@@ -84,8 +85,8 @@ def _above_in_lists(rankings: Any, items: np.ndarray) -> Iterable[tuple[tuple[in
 
 
 def _above_in_orders(orders: Any, items: np.ndarray) -> Iterable[tuple[tuple[int, int], Any]]:
-    """Yield as :func:`_above_in_lists`, of partial orders."""
-    above, rest, table = (np.asarray(x) for x in (orders.above, orders.rest(), orders.listed))
+    """Yield as :func:`_above_in_lists`, of partial orders or comparisons."""
+    above, rest, table = (np.asarray(x) for x in (orders.prefers, orders.rest(), orders.listed))
     rows = np.arange(len(table))
     is_there = table[:, :, None] == items
     place, is_listed = is_there.argmax(1).T, is_there.any(1).T
@@ -118,7 +119,7 @@ def ranks_of_items(rankings: Rankings, items: np.ndarray) -> np.ndarray:
     return ranks
 
 
-def ties_in_words(rankings: Rankings | PartialOrders) -> str:
+def ties_in_words(rankings: Rankings | Orders) -> str:
     """Say how many judges leave the order of items open; nothing of rankings."""
     if not isinstance(rankings, PartialOrders):
         return ""
@@ -133,7 +134,23 @@ def ties_in_words(rankings: Rankings | PartialOrders) -> str:
     return f"{plural(number, 'judge')} {kinds}, which counts as no opinion between them"
 
 
-def sets_apart(rankings: Rankings | PartialOrders) -> list[list[str]]:
+def mistakes_in_words(comparisons: Comparisons) -> str:
+    """Say how many judges contradict themselves, and that it counts as mistakes."""
+    counts, has_cycles = np.asarray(comparisons.counts), comparisons.has_cycles
+    number = int(counts[has_cycles].sum())
+    verb = "contradicts" if number == 1 else "contradict"
+    judges = f"{number:,} of {plural(int(counts.sum()), 'judge')} {verb} themselves"
+    return f"{judges}; any comparison may be a mistake, all with the same probability"
+
+
+def said_in_words(rankings: Rankings | Orders) -> str:
+    """Say what a page about rankings should of judges who tie items or make mistakes, if any do."""
+    if isinstance(rankings, Comparisons):
+        return mistakes_in_words(rankings)
+    return ties_in_words(rankings)
+
+
+def sets_apart(rankings: Rankings | Orders) -> list[list[str]]:
     """Return sets of items of which no ranking compares any with an item of another, or nothing.
 
     A ranking compares the items that it lists with one another, and with the others of its choice
@@ -141,7 +158,7 @@ def sets_apart(rankings: Rankings | PartialOrders) -> list[list[str]]:
     then it is by lists of at least two items alone that the sets are told apart. Where items were
     not offered, partial orders compare those whose order follows from what was said.
     """
-    if isinstance(rankings, PartialOrders) and rankings.offered() is not None:
+    if not isinstance(rankings, Rankings) and rankings.offered() is not None:
         return _sets_of(_pairs_said(rankings), rankings.items)
     orderings, lengths = np.asarray(rankings.table), np.asarray(rankings.lengths)
     if rankings.choice_sets is not None:
@@ -154,17 +171,18 @@ def sets_apart(rankings: Rankings | PartialOrders) -> list[list[str]]:
     return _sets_of((orderings[rows, 0], items), rankings.items)
 
 
-def _tie_all(rankings: Rankings | PartialOrders) -> np.ndarray:
+def _tie_all(rankings: Rankings | Orders) -> np.ndarray:
     """Return which rows prefer no item to another, (rows,) booleans."""
-    if not isinstance(rankings, PartialOrders):
+    if isinstance(rankings, Rankings):
         return np.zeros(rankings.num_rows, bool)
-    return np.asarray((~rankings.above).all((1, 2)))
+    return np.asarray((~rankings.prefers).all((1, 2)))
 
 
-def _pairs_said(orders: PartialOrders) -> tuple[np.ndarray, np.ndarray]:
+def _pairs_said(orders: Orders) -> tuple[np.ndarray, np.ndarray]:
     """Return pairs of items that connect all that are compared."""
     listed, rest = np.asarray(orders.listed), np.asarray(orders.rest())
-    row, one, two = np.nonzero(np.asarray(orders.above))
+    said = orders.wins if isinstance(orders, Comparisons) else orders.above
+    row, one, two = np.nonzero(np.asarray(said))
     # all listed items are above the first of the rest, and the first listed one is above all of it
     low, low_items = np.nonzero(rest)
     high, places = np.nonzero((listed >= 0) & rest.any(axis=1, keepdims=True))
@@ -185,7 +203,7 @@ def _sets_of(ends: tuple[np.ndarray, np.ndarray], names: Sequence[str]) -> list[
     return [[names[k] for k in met[set_of[met] == x]] for x in largest_first]
 
 
-def apart_in_words(rankings: Rankings | PartialOrders) -> str:
+def apart_in_words(rankings: Rankings | Orders) -> str:
     """Say which sets of items stand apart, as :func:`sets_apart`; nothing if none do."""
     sets = sets_apart(rankings)
     if not sets:

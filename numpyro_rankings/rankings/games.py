@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -49,6 +49,11 @@ class Games:
        >>> games.pairs.tolist(), games.results.tolist()
        ([[0, 1], [1, 0]], [[1, 0, 1], [1, 0, 0]])
     """
+
+    _instead: ClassVar[str] = (
+        "bradley_terry_map and models.bradley_terry take them; PartialOrders.from_pairs reads the "
+        "same table for the kernels of rankings"
+    )
 
     pairs: Array
     results: Array

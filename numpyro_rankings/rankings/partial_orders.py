@@ -212,9 +212,10 @@ class PartialOrders(RowsOfJudges):
             stand for.
         :param pair: two columns with the items, such as ``("model_a", "model_b")``. Then the column
             ``winner`` has the name of the item that was preferred, or of its column, or is
-            ``tie``, ``draw`` or ``tie (bothbad)``, and ``loser`` is not read. It may also have
-            results only: ``H``, ``D``, ``A`` (the first won, a draw, the second won), ``home``,
-            ``draw``, ``away``, ``1``, ``X``, ``2`` or ``1-0``, ``1/2-1/2``, ``0-1``.
+            ``tie``, ``draw``, ``no preference`` or the like, and ``loser`` is not read. It may also
+            have results only: ``H``, ``D``, ``A`` (home, a draw, away; the first is at home unless
+            the columns are called otherwise), ``home``, ``draw``, ``away``, ``1``, ``X``, ``2``,
+            ``W``, ``D``, ``L``, or points such as ``1-0``, ``1/2-1/2``, ``3-1``.
         :return: the partial orders, which have **ids** if ``judge`` is given.
         :raises RankingsError: naming the line or the judge; for preferences that contradict one
             another, with the cycle. :meth:`Comparisons.from_pairs` takes them as mistakes.

@@ -1,7 +1,7 @@
 """Preferences between the items of each row, (rows, T, T): from buckets, ranks and pairs."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -154,22 +154,38 @@ def table_of_pairs(
     return table, direct
 
 
+class Closed(NamedTuple):
+    """Preferences with all that follow from them."""
+
+    above: np.ndarray  # (rows, T, T) booleans
+    has_cycle: np.ndarray  # (rows,) which rows contradict themselves
+    said: str  # what is said of these, or nothing
+
+
 def closed(
-    direct: np.ndarray, table: np.ndarray, names: tuple[str, ...], where: Callable[[int], str]
-) -> np.ndarray:
-    """Return preferences with all that follow from them; refuse those that make a cycle."""
+    direct: np.ndarray,
+    table: np.ndarray,
+    names: tuple[str, ...],
+    where: Callable[[int], str],
+    remedy: str = "",
+) -> Closed:
+    """Return preferences with all that follow from them; refuse a cycle if a remedy is given."""
     above = closure(direct)
-    in_cycle = np.einsum("rii->ri", above)
-    for row in np.flatnonzero(in_cycle.any(1))[:1]:
-        cycle = cycle_in_words(direct[row], above[row], table[row], names)
-        raise RankingsError(
-            f"{where(row)}: the preferences contradict one another: {cycle}; "
-            "Comparisons.from_pairs takes them as mistakes"
-        )
-    return above
+    has_cycle = np.einsum("rii->ri", above).any(1)
+    if not has_cycle.any():
+        return Closed(above, has_cycle, "")
+    k, number = int(np.argmax(has_cycle)), int(has_cycle.sum())
+    cycle = _cycle_in_words(direct[k], above[k], table[k], names)
+    said = f"{where(k)}: the preferences contradict one another: {cycle}"
+    if len(has_cycle) > 1:
+        verb = "contradicts" if number == 1 else "contradict"
+        said += f"; {number:,} of {len(has_cycle):,} judges {verb} themselves"
+    if remedy:
+        raise RankingsError(f"{said}; {remedy}")
+    return Closed(above, has_cycle, said)
 
 
-def cycle_in_words(
+def _cycle_in_words(
     direct: np.ndarray, above: np.ndarray, listed: np.ndarray, names: tuple[str, ...]
 ) -> str:
     """Return a short cycle of the preferences of a row, (T, T), such as ``a > b > a``.

@@ -162,10 +162,12 @@ def refuse_missing_ranks(
                     number < 1 or (num_items is not None and number > num_items)
                 )
             if text and is_meant:
+                was, was_not = (option(x, text, False) for x in ("offered", "not_offered"))
                 raise RankingsError(
                     f"{grid.at_text(column, text)}: expected a rank, a whole number from 1, or "
                     f"nothing, got {text!r}{in_cells(columns, text)}; if it means that the item "
-                    f"is not ranked, add {option('missing', [*missing, text])}"
+                    f"is not ranked, add {option('missing', [*missing, text])}, or {was} or "
+                    f"{was_not} if it says whether the item was offered"
                 )
 
 

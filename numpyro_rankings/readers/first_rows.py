@@ -1,12 +1,13 @@
 """Tables without a header, whose first row is a ballot: recognised, and asked about."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_shown
 from numpyro_rankings.readers.grids import Column, Grid, whole_number
-from numpyro_rankings.readers.questions import QuestionSpec
+from numpyro_rankings.readers.questions import OF_JUDGES, QuestionSpec
 from numpyro_rankings.words.options import option
 
 _LOOKED_AT = 1000  # texts of a column
@@ -36,13 +37,16 @@ def refuse_ballot_as_header(grid: Grid, spec: QuestionSpec, source: Any) -> None
         if name in every and {x.casefold() for x in texts[k]} != {name.casefold()}
     ]
     has_list = any(map(_is_list_of, names, texts))
-    if not has_list and len(again) < max(2, sum(map(bool, names)) / 2):
+    if not has_list and len(again) < max(min(2, len(names)), sum(map(bool, names)) / 2):
         return
     numbers = [whole_number(names[k]) for k in again]
     is_frame = hasattr(source, "iloc")
     if numbers and None not in numbers and numbers == sorted(numbers, key=lambda x: x or 0):
         others = [k for k, name in enumerate(names) if name and k not in again]
-        if is_frame or not all(_has_form(names[k], grid.cells[k]) for k in others):
+        cells = [(names[k], grid.cells[k]) for k in others]
+        if is_frame or not all(
+            _has_form(*x) or (not spec.patterns and _may_name_judge(*x)) for x in cells
+        ):
             return
     shown = names_shown([repr(x[:40]) for x in names if x], 6)
     name = str(source).lower()
@@ -55,6 +59,38 @@ def refuse_ballot_as_header(grid: Grid, spec: QuestionSpec, source: Any) -> None
         f"{grid.header_place}: the first row must name the columns, got {shown}, as in the rows "
         f"below: {how}, or {option('header_rows', 1)} if these are "
         "names"
+    )
+
+
+def refuse_number_of_ballot(grid: Grid, picked: Sequence[int], spec: QuestionSpec) -> None:
+    """Refuse a first column that numbers the ballots of a table without a header.
+
+    Its numbers all differ, and do not go with those beside them, which have fewer ties alone.
+    """
+    is_settled = spec.judge or spec.counts or spec.item or spec.patterns or spec.ties
+    if is_settled or spec.has_header or spec.is_turned or len(picked) < 3:
+        return
+    first, *others = (grid.cells[k] for k in picked)
+    texts = [x for column in others for x in column.values if x]
+    rows = len(grid.numbers)
+    if len(first.values) < max(rows, 2) or not all(map(_has_numbers, ([*first.values], texts))):
+        return
+    cells = [[column.text(row) for column in others] for row in range(min(rows, _LOOKED_AT))]
+    again = [row for row, x in enumerate(cells) if first.text(row) in x]
+    tied = sum(len({*x} - {""}) < len(x) - x.count("") for x in cells)
+    is_counting = [first.text(row) for row in range(len(cells))] == [
+        str(row + 1) for row in range(len(cells))
+    ]
+    if not set(first.values).isdisjoint(texts) and not (
+        again and (is_counting or len(again) > tied)
+    ):
+        return
+    name = first.name
+    raise RankingsError(
+        f"{grid.where(again[0] if again else 0)}: the numbers in the first column all differ, and "
+        f"do not go with those beside them: add {option('judge', name)} if they number the judges, "
+        f"{option('count', name)} if they count them, or "
+        f"{option('columns', [grid.columns[k] for k in picked])} if they are part of a ballot"
     )
 
 
@@ -80,3 +116,9 @@ def _has_form(name: str, column: Column) -> bool:
     """Return whether a cell is a number, or like one below but for its digits, as r1 and r2."""
     form = re.sub(r"\d+", "0", name)
     return "0" in form and form in {re.sub(r"\d+", "0", x) for x in column.values[:_LOOKED_AT]}
+
+
+def _may_name_judge(name: str, column: Column) -> bool:
+    """Return whether a text is no word for judges, and those below all differ, as names do."""
+    texts = column.counts()
+    return len(texts) > 1 and set(texts.values()) == {1} and OF_JUDGES.fullmatch(name) is None

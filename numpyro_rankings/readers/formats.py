@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from numpyro_rankings.rankings import PartialOrders, Rankings, RankingsError
+from numpyro_rankings.rankings import Orders, Rankings, RankingsError
 from numpyro_rankings.rankings.counts import ties_in_words
 from numpyro_rankings.readers.all_questions import read_or_ask
 from numpyro_rankings.readers.blt import BLT, looks_like_blt, read_blt
@@ -92,7 +92,7 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
       or ``position``;
     - ``"cell"``: one cell for each judge with all items, best first, such as ``Ann;Bob;Cid;``;
     - ``"pairs"``: a row for each comparison, with the item that was preferred and the other one, or
-      with two items and the outcome;
+      with two items and the outcome, or what each scored;
     - ``"votes"``: a row for each ballot, or for a count of them, and a column for each rank, with
       names, words such as ``undervote`` and ``overvote``, or several names;
     - ``"marks"``: a sheet with a column of 0 and 1 for each item and rank, such as ``Ann 1``.
@@ -144,11 +144,14 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
         ``"drop"``, the judges are left out; or ``"order"``, the items are put in a random order,
         the same at every run.
     :param cycles: of pairs, ``"drop"`` leaves out the judges whose preferences contradict one
-        another; by default they are refused.
+        another, and lines that compare an item with itself; by default they are refused.
+        ``"mistakes"`` reads :class:`~numpyro_rankings.Comparisons`, each of which may be a mistake,
+        and needs **judge**.
     :param highest_first: True if the highest number is the first choice. Ranks 1, 2, …, n can be
         read from either end; 1 is the first choice by default. If the headers or the cells say
-        "points", "5 = best" or the like, or the incomplete lists have the ranks …, n−1, n, it is
-        asked, and False says that 1 is the first choice.
+        "points", "5 = best" or the like, the incomplete lists have the ranks …, n−1, n, or the
+        numbers are like points, such as 12, 10, 8, 7, it is asked, and False says that the lowest
+        is the first choice.
     :param duplicates: which answers of a judge with several are read: ``"first"``, ``"last"``, or
         none with ``"drop"``; by default they are refused. Rows in which nothing is ranked are no
         answers.
@@ -257,12 +260,11 @@ def _format_of(name: str, extension: str) -> FileFormat | None:
     return None
 
 
-def read_rankings(
-    source: Any, layout: str | None = None, **options: Any
-) -> Rankings | PartialOrders:
+def read_rankings(source: Any, layout: str | None = None, **options: Any) -> Rankings | Orders:
     """Read rankings from a file, one row for each distinct ranking.
 
-    They are partial orders if some judges tie items, or if it is a table of pairs.
+    They are partial orders if some judges tie items, or if it is a table of pairs; comparisons if
+    these may be mistakes.
 
     :param source: as in :func:`~numpyro_rankings.read_survey`, which also returns the
         judges.

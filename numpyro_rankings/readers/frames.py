@@ -22,16 +22,10 @@ from numpyro_rankings.rankings.names import is_missing, item_names, name_of, sho
 from numpyro_rankings.rankings.partial_orders import build_partial_orders
 from numpyro_rankings.rankings.preferences import closed, table_of_pairs
 from numpyro_rankings.rankings.ranks import orderings_of_ranks
+from numpyro_rankings.readers.grids import Column, Grid
+from numpyro_rankings.readers.outcomes import SECOND, TIE, read_outcomes, refuse_pairs_of_one
 
-_TIES = ("tie", "draw", "tie (bothbad)")
-# results by the place of the winner in the pair; the last of three is a tie
-_RESULTS = (
-    ("h", "a", "d"),
-    ("home", "away", "draw"),
-    ("1", "2", "x"),
-    ("1-0", "0-1", "1/2-1/2"),
-    ("1-0", "0-1", "½-½"),
-)
+_LEFT_OUT = "leave the line out if it is no answer"
 
 
 def read_long(
@@ -131,7 +125,8 @@ def read_pairs(
     """
     read = _read_lines(df, columns, judge, items, count)
     table, direct = read.table(bool)
-    above = closed(direct, table, read.names, read.where)
+    remedy = "Comparisons.from_pairs takes them as mistakes"
+    above, _, _ = closed(direct, table, read.names, read.where, remedy)
     given = (read.counts, None, "not-offered")
     made = build_partial_orders(table, above, read.names, given, read.where)
     return made.with_ids(read.ids) if read.ids else made.unique()
@@ -231,8 +226,7 @@ def _pairs_of_items(
     texts = np.column_stack([np.array(names, object)[codes] for codes, names in parts])
     flat, distinct = pd.factorize(texts.ravel())  # line by line, in order of first appearance
     pairs, found = flat.reshape(-1, 2), distinct.tolist()
-    for line in np.flatnonzero(pairs[:, 0] == pairs[:, 1])[:1]:
-        raise RankingsError(f"{_line(line)} compares item {found[pairs[line, 0]]!r} with itself")
+    refuse_pairs_of_one(_grid(len(pairs)), pairs, found)
     if items is None:
         return pairs, item_names(found)
     names = item_names(items)
@@ -246,41 +240,16 @@ def _decide(
     df: Any, columns: Sequence[str], pairs: np.ndarray, names: tuple[str, ...]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the pairs with the winner first, and which have one, by a column that says who won."""
-    outcome = columns[2]
-    codes, texts = _codes(_column(df, outcome), outcome, name_of)
-    for name in names:
-        if name in columns[:2] or name.lower() in _TIES:
-            raise RankingsError(
-                f"{name!r} in the column {outcome!r} can be an item or not: rename the item"
-            )
-    index = {name: k for k, name in enumerate(names)}
-    # an item, or a number below zero, for each text
-    special = _codes_of_results(texts, names)
-    if {"h", "home"} - {*columns} & special.keys() and columns[1].lower().startswith("home"):
-        raise RankingsError(
-            f"the codes in the column {outcome!r} are of who was at home: give "
-            f"pair=({columns[1]!r}, {columns[0]!r})"
-        )
-    special |= {columns[0]: -1, columns[1]: -2, **dict.fromkeys(_TIES, -3)}
-    said = np.array([index.get(x, special.get(x, special.get(x.lower(), -4))) for x in texts])
-    said = said[codes]
-    is_won = [(said == pairs[:, k]) | (said == -1 - k) for k in (0, 1)]
-    is_tied = said == -3
-    for line in np.flatnonzero(~(is_won[0] | is_won[1] | is_tied))[:1]:
-        expected = [*(names[k] for k in pairs[line]), *columns[:2], "tie or draw"]
-        raise RankingsError(
-            f"{_line(line)}: {outcome!r} is {texts[codes[line]]!r}; expected {', '.join(expected)}"
-        )
-    return np.where(is_won[1][:, None], pairs[:, ::-1], pairs), ~is_tied
+    codes, texts = _codes(_column(df, columns[2]), columns[2], name_of)
+    outcome = Column(columns[2], texts, codes)
+    sides = columns[0], columns[1]
+    said, _ = read_outcomes(_grid(len(pairs)), outcome, sides, pairs, names, lambda *_: _LEFT_OUT)
+    return np.where((said == SECOND)[:, None], pairs[:, ::-1], pairs), said != TIE
 
 
-def _codes_of_results(texts: list[str], names: tuple[str, ...]) -> dict[str, int]:
-    """Return what H, A and D mean, or 1, 2 and X, if all results are such and no item is."""
-    found = {text.lower() for text in texts}
-    for codes in _RESULTS:
-        if found <= set(codes) and not {name.lower() for name in names} & set(codes):
-            return dict(zip(codes, (-1, -2, -3), strict=True))
-    return {}
+def _grid(size: int) -> Grid:
+    """Return the lines of a table for messages."""
+    return Grid("the table", [], np.arange(size) + 1, "line {} of the table", "the table")
 
 
 def _line(row: int) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
-from numpyro_rankings.rankings.names import is_missing
+from numpyro_rankings.rankings.names import is_missing, names_counted
 from numpyro_rankings.readers.text import TextFile, first_lines, read_lines, read_text
 from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
@@ -117,6 +117,13 @@ class Grid(NamedTuple):
     def where(self, row: int) -> str:
         """Return where a row is, for messages."""
         return self.place.format(self.numbers[row])
+
+    def also(self, rows: np.ndarray) -> str:
+        """Return in which other rows than the first one something is, if there are others."""
+        if len(rows) < 2:
+            return ""
+        shown = names_counted([str(x) for x in self.numbers[rows[1:]].tolist()])
+        return f", as in {plural(len(rows) - 1, 'other line')}: {shown}"
 
     def at(self, row: int, column: Column) -> str:
         """Return where a cell is, for messages."""
@@ -292,14 +299,9 @@ def _read_text(
     name: str, names: Sequence[str], encoding: str | None, layout: str | None, has_header: bool
 ) -> Grid:
     text = read_text(name, encoding, hint=True)
-    first, line = next((k, line) for k, line in enumerate(text.lines()) if line.strip())
     try:
-        if said := _SEPARATOR_LINE.fullmatch(line.strip()):
-            form = _Form(said[1], first + 1)
-        else:
-            is_list = layout == "cell" and not has_header and _LIST.fullmatch(line.strip())
-            form = _Form(_NO_MARK, first) if is_list else _form_of(text, first, layout, has_header)
-        rows = _rows_of_text(text, form.mark, form.first)
+        form = form_of_text(text, layout, has_header)
+        rows = rows_of_text(text, form.mark, form.first)
         grid = _grid(name, place_of(name, ":{}"), rows, names, has_header)
         return grid._replace(notes=(*form.notes, *grid.notes))
     except RankingsError:
@@ -310,7 +312,16 @@ def _read_text(
         raise
 
 
-def _rows_of_text(text: TextFile, mark: str, first: int) -> Iterator[tuple[int, list[str]]]:
+def form_of_text(text: TextFile, layout: str | None, has_header: bool) -> "Form":
+    """Return how the lines of a text file are a table."""
+    first, line = next((k, line) for k, line in enumerate(text.lines()) if line.strip())
+    if said := _SEPARATOR_LINE.fullmatch(line.strip()):
+        return Form(said[1], first + 1)
+    is_list = layout == "cell" and not has_header and _LIST.fullmatch(line.strip())
+    return Form(_NO_MARK, first) if is_list else _form_of(text, first, layout, has_header)
+
+
+def rows_of_text(text: TextFile, mark: str, first: int) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of the line, and the cells, of each row."""
     if mark == " ":  # one or more of them
         for number, line in enumerate(text.lines(first), first + 1):
@@ -337,7 +348,7 @@ def place_of(name: str, form: str) -> str:
     return name.replace("{", "{{").replace("}", "}}") + form
 
 
-class _Form(NamedTuple):
+class Form(NamedTuple):
     """How the lines of a text file are a table."""
 
     mark: str  # what separates the columns
@@ -345,7 +356,7 @@ class _Form(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def _form_of(text: TextFile, first: int, layout: str | None, has_header: bool) -> _Form:
+def _form_of(text: TextFile, first: int, layout: str | None, has_header: bool) -> Form:
     """Return the form of a table: the only one of comma, semicolon and tab in its first row."""
     marks = []
     for mark in "\t;,":
@@ -359,27 +370,50 @@ def _form_of(text: TextFile, first: int, layout: str | None, has_header: bool) -
             f"{text.name}:{first + 1}: the first row contains commas and semicolons; put names "
             "that contain them into quotes"
         )
-    return _Form(marks[0], first)
+    if has_header and len(rows := list(itertools.islice(_full_rows(text, marks[0], first), 2))) > 1:
+        others = [mark for mark in "\t;," if mark != marks[0]]
+        if (
+            len(rows[0][1]) != len(rows[1][1])
+            and len(found := _below_titles(text, others, first)) == 1
+        ):
+            return found[0]
+    return Form(marks[0], first)
 
 
-def _form_without_marks(text: TextFile, first: int, layout: str | None, has_header: bool) -> _Form:
+def _full_rows(text: TextFile, mark: str, first: int) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows that are not blank."""
+    return ((k, row) for k, row in rows_of_text(text, mark, first) if any(map(str.strip, row)))
+
+
+def _below_titles(text: TextFile, marks: Sequence[str], first: int) -> list[Form]:
+    """Return the tables below a title with another mark in it, that some marks make."""
+    found = []
+    for mark in marks:
+        with contextlib.suppress(RankingsError):
+            rows = list(_full_rows(text, mark, first))
+            if any(len(row) > 1 for _, row in rows):
+                found.append(_below_title(mark, rows))
+    return [form for form in found if form is not None]
+
+
+def _form_without_marks(text: TextFile, first: int, layout: str | None, has_header: bool) -> Form:
     """Return the form of a table whose first line is one name, a title, or has blanks."""
     if layout == "cell":
-        return _Form(_NO_MARK, first)
+        return Form(_NO_MARK, first)
     tables = {}
     for mark in "\t;,":
         with contextlib.suppress(RankingsError):
-            rows = _rows_of_text(text, mark, first)
-            tables[mark] = [(k, row) for k, row in rows if any(map(str.strip, row))]
+            tables[mark] = list(_full_rows(text, mark, first))
     wide = {m: rows for m, rows in tables.items() if any(len(row) > 1 for _, row in rows)}
     find = _below_title if has_header else _after_list_of_one
     found = [x for mark, rows in wide.items() if (x := find(mark, rows)) is not None]
     if len(found) == 1:
         return found[0]
     if not wide and _has_blanks_between_columns(text, first, has_header):
-        return _Form(" ", first, ("the columns are separated by blanks",))
-    if not wide and layout is None:
-        return _Form(_NO_MARK, first)
+        return Form(" ", first, ("the columns are separated by blanks",))
+    is_single = not any(" " in line.strip() for line in text.lines(first))
+    if not wide and (layout is None or (layout == "orders" and is_single)):
+        return Form(_NO_MARK, first)
     line = next(text.lines(first)).rstrip("\n")
     expected, is_list = "the names of the columns", "names a single column of lists"
     if not has_header:
@@ -391,7 +425,7 @@ def _form_without_marks(text: TextFile, first: int, layout: str | None, has_head
     )
 
 
-def _below_title(mark: str, rows: Sequence[tuple[int, list[str]]]) -> _Form | None:
+def _below_title(mark: str, rows: Sequence[tuple[int, list[str]]]) -> Form | None:
     """Return the form of a table below a title, or None if it may be a list below a name.
 
     Its rows have as many cells as its first one, whose texts are names: they do not come again.
@@ -403,14 +437,14 @@ def _below_title(mark: str, rows: Sequence[tuple[int, list[str]]]) -> _Form | No
     if start > _MOST_TITLES or not is_table or not texts.isdisjoint(map(str.strip, names)):
         return None
     titles = ", ".join(repr(row[0].strip()[:40]) for _, row in rows[:start])
-    return _Form(mark, number - 1, (f"left out above the names of the columns: {titles}",))
+    return Form(mark, number - 1, (f"left out above the names of the columns: {titles}",))
 
 
-def _after_list_of_one(mark: str, rows: Sequence[tuple[int, list[str]]]) -> _Form | None:
+def _after_list_of_one(mark: str, rows: Sequence[tuple[int, list[str]]]) -> Form | None:
     """Return the form of lists of which the first is a single item, or None if it is a title."""
     (number, (item, *_)), *below = rows
     is_item = any(text.strip() == item.strip() for _, row in below for text in row)
-    return _Form(mark, number - 1) if is_item else None
+    return Form(mark, number - 1) if is_item else None
 
 
 def _has_blanks_between_columns(text: TextFile, first: int, has_header: bool) -> bool:
@@ -419,7 +453,7 @@ def _has_blanks_between_columns(text: TextFile, first: int, has_header: bool) ->
     Each row has as many texts as the first one, or one more, the name of the row. A column of
     numbers, or a text that is in two columns, says that they are columns.
     """
-    names, *rows = (row for _, row in _rows_of_text(text, " ", first) if any(row))
+    names, *rows = (row for _, row in rows_of_text(text, " ", first) if any(row))
     rows = rows if has_header else [names, *rows]
     widths = set(map(len, rows))
     if len(names) < 2 or widths not in ({len(names)}, {len(names) + 1}):

@@ -32,7 +32,7 @@ from numpyro_rankings.words import shorten
 from numpyro_rankings.words.options import option
 
 _LENGTH = 60  # letters of a name in a message
-_MOST_HEADER_ROWS = 3
+_MOST_HEADER_ROWS, _MOST_TITLES = 3, 3
 _IMPORT_ID = re.compile(r'\{\s*"ImportId"')
 # columns of Qualtrics, and what the second row calls them
 _QUALTRICS = {
@@ -86,6 +86,39 @@ class Table(NamedTuple):
 # ---------------------------------------------------------------------------------------------
 # The rows above and below the answers
 # ---------------------------------------------------------------------------------------------
+
+
+def below_title(grid: Grid) -> Grid:
+    """Take titles off the top of a table: rows with a text in the first cell, and in no other.
+
+    The row below names all columns, with texts that are no numbers and do not come again.
+    """
+    titles: list[str] = []
+    names = grid.columns
+    while len(titles) < _MOST_TITLES and len(names) > 1 and names[0] and not any(names[1:]):
+        titles.append(names[0])
+        row = len(titles) - 1
+        if row + 1 >= len(grid.numbers):
+            return grid
+        names = [column.text(row) for column in grid.cells]
+    if not titles or not all(names) or any(whole_number(name) is not None for name in names):
+        return grid
+    below = np.arange(len(grid.numbers)) >= len(titles)
+    cells = [column.keep(below) for column in grid.cells]
+    texts = {text for column in cells for text in column.values}
+    if len(set(names)) < len(names) or not texts.isdisjoint(names):
+        return grid
+    words = " ".join(titles)  # which may say what the numbers mean
+    shown = ", ".join(repr(title[:_LENGTH]) for title in titles)
+    return grid._replace(
+        cells=[
+            cell._replace(name=name, label=f"{words} - {name}")
+            for cell, name in zip(cells, names, strict=True)
+        ],
+        numbers=grid.numbers[below],
+        header_place=grid.where(len(titles) - 1),
+        notes=(*grid.notes, f"left out above the names of the columns: {shown}"),
+    )
 
 
 def fold_header(grid: Grid, header_rows: int | None) -> Table:

@@ -27,18 +27,27 @@ class Lists(NamedTuple):
     levels: np.ndarray | None = None
     # (lists, T, T) instead of an order, whether the first of two items is preferred
     above: np.ndarray | None = None
+    # (lists, T, T) instead of preferences, how often the first was preferred, perhaps by mistake
+    wins: np.ndarray | None = None
     # (lists, n) the items that were offered, those that are ranked included; None if not known
     offered: np.ndarray | None = None
+
+    @property
+    def are_pairs(self) -> bool:
+        """Whether the judges compared pairs, so that the order of the items says nothing."""
+        return self.above is not None or self.wins is not None
 
     def take(self, places: np.ndarray) -> "Lists":
         """Return some of the lists, which may be there several times."""
         where, levels, above, offered = self.where, self.levels, self.above, self.offered
+        wins = self.wins
         return self._replace(
             orderings=self.orderings[places],
             rows=self.rows[places],
             where=lambda k: where(int(places[k])),
             levels=None if levels is None else levels[places],
             above=None if above is None else above[places],
+            wins=None if wins is None else wins[places],
             offered=None if offered is None else offered[places],
         )
 
@@ -53,34 +62,44 @@ def lists_of_ranks(
     rows: np.ndarray,
     where: Callable[[int], str],
     spec: QuestionSpec,
+    have_means: np.ndarray | None = None,
 ) -> Lists:
     """Put the items of each list in the order of their ranks, which are 1, 2, … or have gaps.
 
     **entries** are the list, the item and the rank of each that is ranked, in any order. Tied items
     have the same rank, and the next one may count them all, the first one, or none of the others.
+
+    :param have_means: (lists,) bool, lists with gaps that had means of ranks, as 1, 3.5, 3.5: tied
+        items have the lowest of theirs.
     """
     n = len(items)
+    have_means = np.zeros(len(rows), bool) if have_means is None else have_means
     order = np.lexsort((entries[1], entries[2], entries[0]))
     of_list, sorted_items, ranks = (x[order] for x in entries)
     lengths = np.bincount(of_list, minlength=len(rows))
     starts = np.cumsum(lengths) - lengths
     place = np.arange(len(of_list)) - np.repeat(starts, lengths)
-    level, has_gap, is_tied = _levels(of_list, ranks, place, len(rows))
+    level, has_gap, is_tied, first = _levels(of_list, ranks, place, len(rows))
+    has_gap |= have_means
+    own = ranks + place - first  # of each item, also where some are tied
     # n - 1 different ranks, of which the last is n
-    has_hole = has_gap & ~is_tied & (lengths == n - 1)
+    has_hole = has_gap & (~is_tied | have_means) & (lengths == n - 1)
     if has_hole.any():
-        has_hole &= ranks[np.cumsum(lengths) - 1] == n
+        has_hole &= own[np.cumsum(lengths) - 1] == n
     if has_gap.any() and not spec.closes_gaps:
         k = int(np.argmax(has_gap))
-        own = slice(starts[k], starts[k] + lengths[k])
-        left_out = items[n * (n - 1) // 2 - int(sorted_items[own].sum())] if has_hole[k] else ""
+        some = slice(starts[k], starts[k] + lengths[k])
+        left_out = items[n * (n - 1) // 2 - int(sorted_items[some].sum())] if has_hole[k] else ""
         remedy = remedy_of_gap(left_out, int(has_gap.sum()), spec.is_not_offered)
-        listed = [(int(ranks[j]), items[sorted_items[j]]) for j in range(own.start, own.stop)]
+        if have_means[k]:
+            _refuse_means(where(k), ranks[some], own[some], remedy)
+        listed = [(int(ranks[j]), items[sorted_items[j]]) for j in range(some.start, some.stop)]
         _refuse_ranks(where(k), listed, remedy)
     notes = notes_of_holes(int(has_hole.sum()), spec)
     if notes and spec.gaps == "fill":
-        filled = _filled(n, (of_list, sorted_items, ranks), np.flatnonzero(has_hole))
-        return lists_of_ranks(items, filled, rows, where, spec)._replace(notes=notes)
+        filled = _filled(n, (of_list, sorted_items, ranks), own, np.flatnonzero(has_hole))
+        others = have_means & ~has_hole
+        return lists_of_ranks(items, filled, rows, where, spec, others)._replace(notes=notes)
     orderings = np.full((len(rows), max(1, lengths.max(initial=0))), -1)
     levels = orderings.copy()
     orderings[of_list, place], levels[of_list, place] = sorted_items, level
@@ -90,8 +109,10 @@ def lists_of_ranks(
 
 def _levels(
     of_list: np.ndarray, ranks: np.ndarray, place: np.ndarray, num_lists: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the bucket of each entry, and which lists have gaps in their ranks, and ties.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the bucket of each entry, which lists have gaps in their ranks, and ties.
+
+    The last array is the place of the first entry of each bucket.
 
     Entries are sorted by list and rank, and **place** is that of each in its list.
     """
@@ -109,7 +130,7 @@ def _levels(
         has_gap &= is_wrong
     is_tied = np.zeros(num_lists, bool)
     is_tied[of_list[~is_new]] = True
-    return level, has_gap, is_tied
+    return level, has_gap, is_tied, first
 
 
 def are_ranks_with_ties(numbers: np.ndarray) -> bool:
@@ -121,12 +142,14 @@ def are_ranks_with_ties(numbers: np.ndarray) -> bool:
     return not _levels(of_list, ranks, place, len(numbers))[1].any()
 
 
-def ranks_of_means(of_list: np.ndarray, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def ranks_of_means(
+    of_list: np.ndarray, numbers: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return ranks of which tied items have the lowest of theirs, instead of the mean.
 
     :param of_list: (entries,) the list of each number, in any order.
-    :return: (entries,) the ranks; and which of them are in lists with a half, of which all numbers
-        are right.
+    :return: (entries,) the ranks; which of them are in lists with a half, of which all numbers may
+        be means; and which are in those of these that leave ranks out.
     """
     order = np.lexsort((numbers, of_list))
     of_list, numbers = of_list[order], numbers[order]
@@ -137,20 +160,28 @@ def ranks_of_means(of_list: np.ndarray, numbers: np.ndarray) -> tuple[np.ndarray
     bucket = np.cumsum(is_new) - 1
     size = np.bincount(bucket)[bucket]
     start = np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
-    lowest = np.flatnonzero(is_new)[bucket] - start + 1
     lists = np.cumsum(is_first) - 1
-    is_wrong = np.bincount(lists, numbers != lowest + (size - 1) / 2) > 0
-    has_half = np.bincount(lists, numbers % 1) > 0
+    lowest, highest = numbers - (size - 1) / 2, numbers + (size - 1) / 2
+    before = np.where(is_first, 0, np.append(0, highest[:-1]))
+    is_wrong = (lowest % 1 > 0) | (is_new & (lowest <= before))
+    is_wrong = np.bincount(lists, is_wrong) > 0
+    has_gap = np.bincount(lists, lowest != np.flatnonzero(is_new)[bucket] - start + 1) > 0
+    is_right = (np.bincount(lists, numbers % 1) > 0) & ~is_wrong
     ranks, is_mean = np.zeros(len(numbers), np.int64), np.zeros(len(numbers), bool)
-    ranks[order], is_mean[order] = lowest, (has_half & ~is_wrong)[lists]
-    return ranks, is_mean
+    leaves_out = np.zeros(len(numbers), bool)
+    ranks[order], is_mean[order] = lowest, is_right[lists]
+    leaves_out[order] = (is_right & has_gap)[lists]
+    return ranks, is_mean, leaves_out
 
 
-def _filled(n: int, entries: _Entries, lists: np.ndarray) -> _Entries:
-    """Return entries with the one of n items that these lists leave out at the rank left out."""
+def _filled(n: int, entries: _Entries, own: np.ndarray, lists: np.ndarray) -> _Entries:
+    """Return entries with the one of n items that these lists leave out at the rank left out.
+
+    :param own: (entries,) the rank of each, of which no two in a list are the same.
+    """
     of_list, items, ranks = entries
     item = n * (n - 1) // 2 - np.bincount(of_list, items)[lists].astype(int)
-    rank = n * (n + 1) // 2 - np.bincount(of_list, ranks)[lists].astype(int)
+    rank = n * (n + 1) // 2 - np.bincount(of_list, own)[lists].astype(int)
     return np.append(of_list, lists), np.append(items, item), np.append(ranks, rank)
 
 
@@ -186,6 +217,17 @@ def remedy_of_gap(left_out: str, number: int, is_not_offered: bool) -> str:
     return (
         f"{close}, and reads {left_out!r}, the only one left out, as {_meaning(is_not_offered)}; "
         f"{option('gaps', 'fill')} puts it at the gap"
+    )
+
+
+def _refuse_means(where: str, lowest: np.ndarray, own: np.ndarray, remedy: str) -> NoReturn:
+    """Say which rank a list leaves out whose tied items have the mean of theirs."""
+    _, bucket, sizes = np.unique(lowest, return_inverse=True, return_counts=True)
+    shown = shorten(", ".join(f"{x:g}" for x in lowest + (sizes[bucket] - 1) / 2), _LENGTH)
+    rank = next(k for k in range(1, len(own) + 1) if k not in own)
+    raise RankingsError(
+        f"{where}: the ranks are {shown}, where tied items have the mean of theirs, but no item "
+        f"has rank {rank}; {remedy}"
     )
 
 

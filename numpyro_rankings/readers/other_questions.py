@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.readers.answers import numbers_in, rank_in_words
 from numpyro_rankings.readers.grids import Column, Grid, whole_number
 from numpyro_rankings.readers.lists import are_ranks_with_ties
+from numpyro_rankings.readers.outcomes import TIES, number_of
 from numpyro_rankings.readers.questions import QuestionSpec
 from numpyro_rankings.readers.votes import letters
 from numpyro_rankings.words import plural
@@ -20,8 +21,6 @@ _RARE = 0.01  # share of the rows that may have slid
 _TICKS = set(
     "x|✓|✔|yes|true|checked|ticked|selected|y|on|no|false|unchecked|not selected".split("|")
 )
-
-
 # letters of the names of columns of pairs: of the one above, and of the other
 _ABOVE = set(
     "winner winning won wins victor preferred chosen better selected accepted topitem".split()
@@ -31,28 +30,36 @@ _OUTCOMES = _ABOVE | set("preference choice outcome result response label pick v
 _KINDS = "item|team|player|model|option|answer|response|candidate|stimulus"
 _KIND = re.compile(rf"(?:{_KINDS})?(.+?)(?:{_KINDS}|name|id|code)*")  # around a word
 _SIDES = {"", *"012abhdwl", "left", "right", "home", "away", "white", "black", "tie", "draw"}
-_SIDES |= set(
-    "both win loss 10 01 05 1212 0505 ½½ ½ x drawn equal same neither bothbad tiebothbad "
-    "nopreference".split()
-)  # also letters of results such as 1-0, 0.5-0.5 and 1/2-1/2
+_SIDES |= set("win loss 10 01 05 1212 0505 ½½ ½ x".split()) | TIES
+# letters of 1-0, 0.5-0.5 and 1/2-1/2 are among these
 _SCORES = re.compile(r"\d{2,4}")  # letters of 3-1 and 0.5-0.5
+_HOME = ("home", "away"), ("home", "visitor"), ("home", "guest"), ("h", "a"), ("h", "v")
 _OF_PAIRS = (
     ("a", "b"),
     ("1", "2"),
     ("left", "right"),
     ("i", "j"),
     ("x", "y"),
-    ("home", "away"),
     ("white", "black"),
+    *_HOME,
 )
 _OF_RANKS = re.compile(r"(?:choice|rank|place|pref|preference|position|pos)$")
+# letters around the word for a side in the name of a column with what it scored, as in FTHG
+_SCORED = "goals?|scores?|scored|points?|pts|runs|sets|frames|legs|g"
+_OF_POINTS = re.compile(rf"(?:ft|fulltime)?(?:(?:{_SCORED})(?:for)?(.+?)|(.+?)(?:{_SCORED}))")
 
 
 class ColumnsOfPairs(NamedTuple):
     """The columns of a table of which each row compares two items."""
 
     items: tuple[str, str]  # of the two items, of which the first is preferred without an outcome
-    outcome: str | None  # the column that says which is preferred
+    # the column that says which is preferred, or the two with what each scored; or none
+    outcome: tuple[str, ...] = ()
+
+    @property
+    def all(self) -> list[str]:
+        """All of these columns."""
+        return [*self.items, *self.outcome]
 
 
 def columns_of_pairs(grid: Grid, picked: Sequence[str]) -> ColumnsOfPairs | None:
@@ -60,32 +67,81 @@ def columns_of_pairs(grid: Grid, picked: Sequence[str]) -> ColumnsOfPairs | None
 
     :param picked: the columns that may be of the pairs.
     """
-    name_of = {letters(name): name for name in picked}
+    side_of = {name: side for name in picked if (side := _side_scored(grid, name))}
+    name_of = {letters(name): name for name in picked if name not in side_of}
     name_of = {m[1]: name_of[x] for x in name_of if (m := _KIND.fullmatch(x))} | name_of
     above = next((x for x in name_of if x in _ABOVE), None)
     below = next((x for x in name_of if x in _BELOW), None)
     if above and below:
-        return ColumnsOfPairs((name_of[above], name_of[below]), None)
+        return ColumnsOfPairs((name_of[above], name_of[below]))
+    if (found := _names_of_pair(name_of)) is None:
+        return None
+    two, sides = found
     outcome = next((x for x in name_of if x in _OUTCOMES), None)
-    if outcome is None or len(two := _names_of_pair(name_of)) < 2:
-        return None
-    said = {letters(x) for name in two for x in (name, *grid.column(name).values)} | _SIDES
-    texts = map(letters, grid.column(name_of[outcome]).values)
-    if outcome not in _ABOVE and not all(x in said or _SCORES.fullmatch(x) for x in texts):
-        return None
-    return ColumnsOfPairs((two[0], two[1]), name_of[outcome])
+    if outcome is not None and (
+        outcome in _ABOVE or _says_which(grid.column(name_of[outcome]), map(grid.column, two))
+    ):
+        return ColumnsOfPairs(two, (name_of[outcome],))
+    for ways in (_HOME,) if sides in _HOME else ((sides,),):
+        scored = [
+            [x for x in side_of if side_of[x] in of_side] for of_side in zip(*ways, strict=True)
+        ]
+        if all(scored):
+            return ColumnsOfPairs(two, (scored[0][0], scored[1][0]))
+    return None
 
 
-def _names_of_pair(name_of: Mapping[str, str]) -> list[str]:
-    """Return two columns such as model_a and model_b, of which there is no third, and no rank."""
+def columns_of_games(grid: Grid, picked: Sequence[str]) -> list[str]:
+    """Return two columns of the same names, and the only two of numbers, if the table has such."""
+    numbers = [x for x in picked if _is_of_numbers(grid.column(x))]
+    if len(numbers) != 2:
+        return []
+    texts = [grid.column(x) for x in picked if x not in numbers]
+    for one, two in itertools.combinations(texts, 2):
+        known = [{*x.values} - {""} for x in (one, two)]
+        if 2 * len(known[0] & known[1]) >= min(map(len, known)) > 1 and len({*picked}) > 3:
+            return [one.name, two.name, *numbers]
+    return []
+
+
+def _is_of_numbers(column: Column) -> bool:
+    """Return whether all texts of a column are numbers, and there are some."""
+    return any(column.values) and all(number_of(x) >= 0 for x in column.values if x)
+
+
+def _side_scored(grid: Grid, name: str) -> str:
+    """Return the side of which a column of numbers has the goals or points; "" if it has none."""
+    match = _OF_POINTS.fullmatch(letters(name))
+    word = _KIND.fullmatch(match[1] or match[2]) if match is not None else None
+    if word is None or not any(word[1] in two for two in _OF_PAIRS):
+        return ""
+    texts = grid.column(name).counts()
+    number = sum(k for x, k in texts.items() if number_of(x) >= 0)
+    return word[1] if 2 * number >= sum(k for x, k in texts.items() if x) else ""
+
+
+def _says_which(outcome: Column, items: Iterable[Column]) -> bool:
+    """Return whether half of the texts of a column, or all numbers, say which is preferred."""
+    said = {letters(x) for column in items for x in (column.name, *column.values)} | _SIDES
+    of_rows = [(letters(x), k) for x, k in outcome.counts().items() if x]
+    known = sum(k for x, k in of_rows if x in said or _SCORES.fullmatch(x))
+    total = sum(k for _, k in of_rows)
+    return known == total if _is_of_numbers(outcome) else 2 * known >= total
+
+
+def _names_of_pair(name_of: Mapping[str, str]) -> tuple[tuple[str, str], tuple[str, str]] | None:
+    """Return two columns such as model_a and model_b, of which there is no third, and no rank.
+
+    Also the words for their sides.
+    """
     for word, other in _OF_PAIRS:
         for x, name in name_of.items():
             stem = x.removesuffix(word)
             third = {stem + end for end in ("c", "3", "k")}
             is_pair = x.endswith(word) and stem + other in name_of
             if is_pair and not _OF_RANKS.search(stem) and not third & name_of.keys():
-                return [name, name_of[stem + other]]
-    return []
+                return (name, name_of[stem + other]), (word, other)
+    return None
 
 
 def refuse_other_questions(grid: Grid, columns: Sequence[Column], spec: QuestionSpec) -> None:

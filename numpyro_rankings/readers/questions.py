@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -24,7 +24,7 @@ DUPLICATES = ("first", "last", "drop")  # answers of a judge with several: one, 
 TIES = ("exact", "drop", "order")  # what becomes of ties
 _MOST_RANKINGS = 100_000_000
 # what columns are called that name the judges, or count them
-_OF_JUDGES = re.compile(
+OF_JUDGES = re.compile(
     r"(?:.*[\W_])?(?i:id|judge|voter|respondent|participant|rater|user|ballot|name)s?"
     r"(?:[\W_]?(?i:id|no|nr|name))?|.*[a-z]I[Dd]|(?:(?i:lfd\.? ?)?(?i:no|nr)\.?|#)"
 )
@@ -32,6 +32,10 @@ _OF_COUNTS = re.compile(
     r"n|(?:num(?:ber)?[\W_]?(?:of[\W_])?)?(?:counts?|votes|voters|judges|ballots)|freq(?:uency)?",
     re.I,
 )
+
+# what a column with the items that were offered is called
+_BETWEEN_OFFERS = r"[;|,\n]"
+_OF_OFFERS = re.compile(r"(?:.*[\W_])?(?:offer(?:ed|s)|available|shown)(?:[\W_].*)?", re.I)
 
 
 class QuestionSpec(NamedTuple):
@@ -138,7 +142,7 @@ class TableOptions(NamedTuple):
             ("gaps", ("refuse", "close", "fill")),
             ("duplicates", (None, *DUPLICATES)),
             ("ties", (None, *TIES)),
-            ("cycles", ("refuse", "drop")),
+            ("cycles", ("refuse", "drop", "mistakes")),
         ):
             value = getattr(self, name)
             if value not in known:
@@ -248,6 +252,8 @@ class Question(NamedTuple):
     is_export: bool = False  # whether the columns were picked, or several rows name them
     # (rows, columns) which cells say that the item was offered; None if no text says so
     offered: np.ndarray | None = None
+    # (lists,) which lists have means of ranks, and leave out ranks; None if there are no means
+    have_means: np.ndarray | None = None
 
     def with_columns(self, columns: Sequence[Column], notes: Sequence[str] = ()) -> "Question":
         """Return the question with other columns, and further notes."""
@@ -301,7 +307,7 @@ def read_offers(
     index = {item: k for k, item in enumerate(items)}
     lists = []
     for text in column.values:
-        parts = [text] if text in index else map(str.strip, re.split(r"[;|,\n]", text))
+        parts = [text] if text in index else map(str.strip, re.split(_BETWEEN_OFFERS, text))
         names = [spec.aliases.get(x, x) for x in parts if x]
         if spec.items is not None and (other := next((x for x in names if x not in index), "")):
             raise RankingsError(
@@ -322,31 +328,49 @@ def read_judges(grid: Grid, name: str, rows: np.ndarray, are_tasks: bool = False
     """
     column = grid.column(name)
     if (blank := column.is_blank()[rows]).any():
-        raise RankingsError(
-            f"{grid.where(rows[int(np.argmax(blank))])}: column {name!r} is empty: who is it?"
-        )
+        refuse_no_judge(grid, column, rows[blank], ", without which no names are needed")
     if (again := is_repeated(column.codes[rows])).any():
         number = len(np.unique(column.codes[rows][again]))
         others = f"{number:,} judges have several; " if number > 1 else ""
         read_first, read_last, read_none = (
             option("duplicates", x, not are_tasks) for x in DUPLICATES
         )
+        none = f", and {read_none} none" if number < len(np.unique(column.codes[rows])) else ""
         row = rows[int(np.argmax(again))]
         first = rows[int(np.argmax(column.codes[rows] == column.codes[row]))]
         raise RankingsError(
             f"{grid.where(row)}: judge {column.text(row)!r} has a row already, "
-            f"{grid.where(first)}; {others}{read_first} or {read_last} reads one of them, and "
-            f"{read_none} none; leave out {option('judge')} if both count"
+            f"{grid.where(first)}; {others}{read_first} or {read_last} reads one of them{none}; "
+            f"leave out {option('judge')} if both count"
         )
     return column.mapped(str, object)[rows]
 
 
+def refuse_no_judge(grid: Grid, column: Column, rows: np.ndarray, without: str) -> NoReturn:
+    """Refuse rows without a judge; **without** says what it is to leave out the option."""
+    raise RankingsError(
+        f"{grid.at(rows[0], column)} is empty{grid.also(rows)}: who is it? Write the name in each "
+        f"row, also where it is that of the row above, or leave out {option('judge')}{without}"
+    )
+
+
 def meaning_of_header(column: Column, spec: QuestionSpec) -> str:
-    """Return the option that takes a column by what it is called, or nothing."""
-    if spec.judge is None and _OF_JUDGES.fullmatch(column.name):
+    """Return the option that takes a column by what it is called, or nothing.
+
+    A column # numbers the judges, or counts them if its numbers are not in order. Counts have no
+    empty cells.
+    """
+    is_whole = _has_numbers(column) and "" not in column.values
+    numbers = [whole_number(text) or 0 for text in column.values] if column.name == "#" else []
+    counts = is_whole and numbers != sorted(numbers)
+    if spec.judge is None and OF_JUDGES.fullmatch(column.name) and not counts:
         return "judge"
-    if spec.counts is None and _OF_COUNTS.fullmatch(column.name) and _has_numbers(column):
+    if spec.counts is None and is_whole and (counts or _OF_COUNTS.fullmatch(column.name)):
         return "count"
+    texts = [text for text in column.values if text]
+    num_lists = sum(re.search(_BETWEEN_OFFERS, text) is not None for text in texts)
+    if spec.offers is None and _OF_OFFERS.fullmatch(column.name) and 2 * num_lists > len(texts):
+        return "offered"
     return ""
 
 
@@ -372,6 +396,9 @@ def options_beside(column: Column, spec: QuestionSpec, is_sure: bool = True) -> 
     ways = f"add {about} if it is about the judges, or {judge} if it names them"
     if have_numbers or is_count:
         ways += f", or {option('count', column.name, meaning == 'count')} if it counts them"
+    if meaning == "offered":
+        offered = option("offered", column.name)
+        ways = ways.replace("add ", f"add {offered} if it lists what was offered to each, or ", 1)
     return ways
 
 
@@ -403,6 +430,11 @@ def one_answer_each(
         if item is not None:
             _check_same_items(grid, judge, judges, keys, several)
     left_out = rows[is_left_out]
+    if is_left_out.all():
+        raise RankingsError(
+            f"{grid.name}: all judges have several answers: {option('duplicates', 'drop')} leaves "
+            "none of them"
+        )
     keep = np.ones(len(grid.numbers), bool)
     keep[left_out] = False
     verb = "has" if len(several) == 1 else "have"
@@ -418,15 +450,26 @@ def _check_same_items(
     grid: Grid, judge: Column, judges: np.ndarray, keys: np.ndarray, several: np.ndarray
 ) -> None:
     """Refuse answers in a long table that rank different items: they cannot be told apart."""
+    differs = several[have_other_items(judges, keys)[several]]
+    if len(differs):
+        raise RankingsError(
+            f"{grid.name}: judge {judge.values[int(differs[0])]!r} has several answers with "
+            f"different items, which cannot be told apart; {option('duplicates', 'drop')} reads "
+            "none of them"
+        )
+
+
+def have_other_items(judges: np.ndarray, keys: np.ndarray) -> np.ndarray:
+    """Return which judges, by their codes, rank an item more often than another, (judges,) bool.
+
+    :param judges: (rows,) the judge of each row, and **keys** judge and item.
+    """
     _, first, counts = np.unique(keys, return_index=True, return_counts=True)
-    for code in several.tolist():
-        of_judge = counts[judges[first] == code]
-        if of_judge.min() < of_judge.max():
-            raise RankingsError(
-                f"{grid.name}: judge {judge.values[code]!r} has several answers with different "
-                f"items, which cannot be told apart; {option('duplicates', 'drop')} reads none of "
-                "them"
-            )
+    number = int(judges.max(initial=-1)) + 1
+    least, most = np.full(number, len(keys)), np.zeros(number, int)
+    np.minimum.at(least, judges[first], counts)
+    np.maximum.at(most, judges[first], counts)
+    return least < most
 
 
 def is_repeated(keys: np.ndarray) -> np.ndarray:

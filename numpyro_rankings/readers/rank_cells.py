@@ -69,7 +69,12 @@ def refuse_rank(
     number = whole_number(text)
     about_judges = f"; if the column has no ranks, {options_beside(column, spec, not is_item)}"
     hint = ""
-    if number is None and re.search(r"\d", text):
+    if number is None and _HALF.fullmatch(text):
+        hint = (
+            "; tied items may have the mean of their ranks, such as 2.5 for the second and the "
+            "third, if all of a list fit"
+        )
+    elif number is None and re.search(r"\d", text):
         hint = "; if it is a rank, write the number alone"
     elif 2 * (ranks_in(column, num_items) > 0).sum() >= len(column.codes):
         # a number that is a little too large may be the rank of another item
@@ -192,6 +197,88 @@ def _first_from_the_end(numbers: np.ndarray) -> int | None:
     return int(np.argmax(from_end)) if from_end.any() else None
 
 
+def _rows_of_points(
+    columns: Sequence[Column], lists: np.ndarray, num_ranks: int | None, spec: QuestionSpec
+) -> np.ndarray | None:
+    """Return the rows of the first list if the numbers seem to be points, such as 12, 10, 8, 7, …
+
+    At least half of the lists have no ranks 1, 2, …, t. In several columns there are numbers above
+    the number of items, far above or of the same sum in each list; or such lists all have the same
+    numbers, as 5, 3, 1, and not only one is left out.
+    """
+    numbers = numbers_in(columns)
+    is_number = numbers > 0
+    size = np.bincount(lists, is_number.sum(1))
+    most = np.zeros(len(size), int)
+    np.maximum.at(most, lists, numbers.max(1, initial=0))
+    is_wide = (size > 1) & (most > size)
+    is_rare = not is_wide.any() or 2 * is_wide.sum() < (size > 1).sum()
+    if is_rare or num_ranks is None or spec.rules is not None:
+        return None
+    first = np.flatnonzero(lists == np.argmax(is_wide))
+    if len(columns) == 1 and (spec.highest_first is not None or spec.closes_gaps):
+        return None  # the ranks of a long table may have gaps
+    if (is_high := numbers > num_ranks).any():
+        values = np.unique(numbers[is_high])
+        is_code = len(values) == 1 and values[0] > 2 * num_ranks
+        is_mixed = is_high.any(0) & (is_number & ~is_high).any(0)
+        is_of_all = bool(is_high.any(0).all()) or is_mixed.sum() > 1
+        # ranks of items of which some have no column differ from list to list
+        sums = np.bincount(lists, np.where(is_number, numbers, 0).sum(1))[is_wide]
+        is_like = len(set(sums.tolist())) == 1 or values[-1] > 2 * num_ranks
+        is_like &= len(columns) > 1 or len(sums) > 1
+        return None if is_code or not (is_of_all and is_like) or spec.may_rank_others else first
+    if spec.closes_gaps or spec.highest_first is not None:
+        return None
+    of_list, in_list = np.broadcast_to(lists[:, None], numbers.shape)[is_number], numbers[is_number]
+    is_of_wide = is_wide[of_list]
+    order = np.lexsort((in_list, of_list))
+    ordered = in_list[order][is_of_wide[order]]
+    t = int(size[np.argmax(is_wide)])
+    if t < 3 or is_wide.sum() < 2 or (size[is_wide] != t).any():
+        return None
+    one, *others = ordered.reshape(-1, t)
+    is_hole = one[-1] - one[0] == t - 1 or (t == num_ranks - 1 and one[-1] == num_ranks)
+    return None if is_hole or (np.array(others) != one).any() else first
+
+
+def _refuse_points(question: Question, columns: Sequence[Column], rows: np.ndarray) -> NoReturn:
+    """Show numbers that seem to be points in both ways; **rows** are those of a list."""
+    grid, item = question.grid, question.spec.item
+    numbers = numbers_in(columns)[rows]
+    names = [column.name for column in columns]
+    if item is not None:
+        names = [question.special_column(item).text(row) for row in rows.tolist()]
+    listed = numbers.ravel()
+    up, down = _both_ways(names, listed)
+    shown = names_shown([str(x) for x in sorted(listed[listed > 0].tolist(), reverse=True)])
+    raise RankingsError(
+        f"{grid.where(int(rows[0]))}: is the lowest number the first choice, or the highest? The "
+        f"numbers are {shown}, as of points, and not 1, 2, 3, …. With the highest first, the list "
+        f"is {down}: add {option('highest_first', True)}. With the lowest first, it is {up}: add "
+        f"{option('highest_first', False)}"
+    )
+
+
+def _by_points(columns: Sequence[Column], highest_first: bool) -> tuple[list[Column], list[str]]:
+    """Return the ranks of points, of which several may be the same, and notes."""
+    numbers = numbers_in(columns)
+    texts = np.stack([x.mapped(str, object) for x in columns], axis=1)
+    keys = np.where(numbers > 0, -numbers if highest_first else numbers, np.iinfo(np.int32).max)
+    order, places = np.argsort(keys, axis=1, kind="stable"), np.arange(keys.shape[1])
+    ordered = np.take_along_axis(keys, order, axis=1)
+    is_new = np.ones(keys.shape, bool)
+    is_new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    ranks = np.zeros(keys.shape, int)
+    first = np.maximum.accumulate(np.where(is_new, places, 0), axis=1)
+    np.put_along_axis(ranks, order, first + 1, axis=1)
+    texts = np.where(numbers > 0, ranks.astype(str).astype(object), texts)
+    end = "highest" if highest_first else "lowest"
+    note = f"the numbers, up to {numbers.max()}, are read as points, the {end} first"
+    new = [column_of_texts(x.name, texts[:, k].tolist()) for k, x in enumerate(columns)]
+    return new, [note]
+
+
 def read_ranks(
     question: Question,
     lists: np.ndarray,
@@ -208,7 +295,7 @@ def read_ranks(
     columns, missing = without_missing(grid, question.columns, spec.missing, num_ranks)
     words = {True: spec.offered, False: spec.not_offered}
     columns, offered, about_offers = read_offered(grid, columns, words, not spec.is_not_offered)
-    columns, about_halves = _without_halves(columns, lists)
+    columns, have_means, about_halves = _without_halves(columns, lists)
     said, notes = _ranks_in_words(columns), [*missing, *about_offers, *about_halves]
     columns = [x.with_texts(lambda y: str(said[y][0]) if y in said else y) for x in columns]
     if said:
@@ -219,25 +306,35 @@ def read_ranks(
         refuse_other_questions(grid, columns, spec)
     refuse_missing_ranks(grid, columns, num_ranks, spec.missing)
     pointer = _pointer(common_text(question.labels), said.values())
-    columns, order = _best_first(question, columns, pointer, num_items)
-    return question.with_columns(columns, [*notes, *order])._replace(offered=offered)
+    if (points := _rows_of_points(columns, lists, num_ranks, spec)) is None:
+        columns, order = _best_first(question, columns, pointer, num_items)
+    elif spec.highest_first is None:
+        _refuse_points(question, columns, points)
+    else:
+        columns, order = _by_points(columns, spec.highest_first)
+    question = question.with_columns(columns, [*notes, *order])
+    return question._replace(offered=offered, have_means=have_means)
 
 
-def _without_halves(columns: Sequence[Column], lists: np.ndarray) -> tuple[list[Column], list[str]]:
+def _without_halves(
+    columns: Sequence[Column], lists: np.ndarray
+) -> tuple[list[Column], np.ndarray | None, list[str]]:
     """Return ranks in which tied items have the lowest of theirs, if some have the mean, as 2.5.
 
-    Lists with numbers that are the mean of no ranks stay, and are refused later.
+    Lists with numbers that are the mean of no ranks stay, and are refused later. The array says
+    which lists have means and leave out ranks, (lists,) bool.
     """
     if not any(_HALF.fullmatch(text) for column in columns for text in column.values):
-        return list(columns), []
+        return list(columns), None, []
     numbers = np.stack([x.mapped(_number, float) for x in columns], axis=1)
     texts = np.stack([x.mapped(str, object) for x in columns], axis=1)
     is_number = numbers > 0
     of_list = np.broadcast_to(lists[:, None], numbers.shape)[is_number]
-    ranks, is_mean = ranks_of_means(of_list, numbers[is_number])
+    ranks, is_mean, leaves_out = ranks_of_means(of_list, numbers[is_number])
+    have_means = np.bincount(of_list, leaves_out, int(lists.max(initial=-1)) + 1) > 0
     texts[is_number] = np.where(is_mean, ranks.astype(str).astype(object), texts[is_number])
     new = [column_of_texts(x.name, texts[:, k].tolist()) for k, x in enumerate(columns)]
-    return new, ["tied items have the mean of their ranks, such as 2.5"]
+    return new, have_means, ["tied items have the mean of their ranks, such as 2.5"]
 
 
 def _number(text: str) -> float:

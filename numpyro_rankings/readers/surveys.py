@@ -11,16 +11,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numpyro_rankings.rankings import PartialOrders, Rankings, RankingsError, build_rankings
+from numpyro_rankings.rankings import Orders, Rankings, RankingsError, build_rankings
+from numpyro_rankings.rankings.comparisons import build_comparisons
+from numpyro_rankings.rankings.counts import mistakes_in_words
 from numpyro_rankings.rankings.names import names_counted, names_shown
 from numpyro_rankings.rankings.orderings import listed_items
 from numpyro_rankings.rankings.partial_orders import build_partial_orders
 from numpyro_rankings.rankings.preferences import above_of_levels
 from numpyro_rankings.readers.answers import EMPTY
 from numpyro_rankings.readers.ballots import BallotCounts
-from numpyro_rankings.readers.first_rows import refuse_ballot_as_header
+from numpyro_rankings.readers.first_rows import refuse_ballot_as_header, refuse_number_of_ballot
 from numpyro_rankings.readers.grids import Grid, read_grid, refuse_ranks_in_brackets
-from numpyro_rankings.readers.headers import choose, fold_header
+from numpyro_rankings.readers.headers import below_title, choose, fold_header
 from numpyro_rankings.readers.layouts import LAYOUTS, layout_of_table, refuse_pairs
 from numpyro_rankings.readers.lists import Lists
 from numpyro_rankings.readers.other_questions import columns_of_pairs
@@ -44,7 +46,7 @@ class Survey(NamedTuple):
     """Rankings, and the judges who gave them.
 
     - **rankings** - one row for each distinct ranking; N rankings in all. Partial orders if some
-      judges tie items, or compare pairs.
+      judges tie items, or compare pairs; comparisons if these may be mistakes.
     - **label_index** - (N,) int, the place of each ranking of the file, in its order, among the N
       labels of a kernel that was run on ``rankings``: ``labels[survey.label_index]`` are in the
       file's order.
@@ -59,7 +61,7 @@ class Survey(NamedTuple):
       says nothing about them.
     """
 
-    rankings: Rankings | PartialOrders
+    rankings: Rankings | Orders
     label_index: np.ndarray
     judges: list[str] | None
     about: dict[str, list[str]]
@@ -76,7 +78,7 @@ class Survey(NamedTuple):
         return self.label_index
 
 
-def survey_of(rankings: Rankings | PartialOrders, layout: str) -> Survey:
+def survey_of(rankings: Rankings | Orders, layout: str) -> Survey:
     """Return the survey of rankings whose judges are not known."""
     return Survey(rankings, np.arange(rankings.num_rankings), None, {}, layout, [])
 
@@ -86,7 +88,7 @@ def with_top(survey: Survey, top: int) -> Survey:
     if not isinstance(top, int | np.integer) or isinstance(top, bool) or top < 1:
         raise RankingsError(f"top is a whole number from 1, not {top!r}")
     whole = survey.rankings
-    if isinstance(whole, PartialOrders):
+    if not isinstance(whole, Rankings):
         drop, order = (option("ties", x, False) for x in ("drop", "order"))
         raise RankingsError(
             f"{option('top', top)} goes with lists in which no items are tied: add {drop}, or "
@@ -103,20 +105,40 @@ def with_top(survey: Survey, top: int) -> Survey:
     return survey._replace(rankings=merged, label_index=label_index, notes=[*survey.notes, note])
 
 
-def merged_survey_of(rankings: Rankings | PartialOrders, layout: str) -> Survey:
+def merged_survey_of(rankings: Rankings | Orders, layout: str) -> Survey:
     """Return the survey of rankings as they follow each other in a file, with equal rows merged."""
     return Survey(*_merged(rankings), None, {}, layout, [])
 
 
 def _merged(
-    by_row: Rankings | PartialOrders,
-) -> tuple[Rankings | PartialOrders, np.ndarray]:
+    by_row: Rankings | Orders,
+) -> tuple[Rankings | Orders, np.ndarray]:
     """Merge equal rows; return the place of each ranking among labels in the order of the new ones.
 
     The places are in the order of the rows before.
     """
     merged, rows = by_row.merged()
     return merged, _places(np.repeat(rows, np.asarray(by_row.counts)))
+
+
+def with_sample(survey: Survey, number: int) -> Survey:
+    """Return a survey of so many of its judges, drawn at random, the same at every run."""
+    whole = survey.rankings
+    if number >= (total := whole.num_rankings):
+        return survey
+    kept = np.sort(np.random.default_rng(0).choice(total, number, replace=False))
+    row_of_judge = np.asarray(whole.row_index)[survey.label_index][kept]
+    counts = np.bincount(row_of_judge, minlength=whole.num_rows)
+    rows = np.flatnonzero(counts)
+    note = f"{number:,} of {plural(total, 'judge')} drawn at random; the others are left out"
+    return survey._replace(
+        rankings=whole._take(rows, counts[rows]),
+        label_index=_places(np.searchsorted(rows, row_of_judge)),
+        judges=None if survey.judges is None else [survey.judges[k] for k in kept],
+        about={name: [texts[k] for k in kept] for name, texts in survey.about.items()},
+        rows=None if survey.rows is None else np.asarray(survey.rows)[kept],
+        notes=[*survey.notes, note],
+    )
 
 
 def _places(rows: np.ndarray) -> np.ndarray:
@@ -134,12 +156,15 @@ def read_layout(source: Any, layout: str | None = None, **options: Any) -> Surve
     source, notes = _with_index(source, spec.named)
     settings = given.encoding, layout, spec.has_header, given.max_rows
     grid = read_grid(source, spec.items or (), *settings)
+    if spec.has_header and given.header_rows is None:
+        grid = below_title(grid)
     are_pairs = columns_of_pairs(grid, [x for x in grid.columns if spec.may_pick(x)])
     if spec.has_header and given.header_rows is None and not are_pairs:
         refuse_ballot_as_header(grid, spec, source)
     table = fold_header(grid, given.header_rows if spec.has_header else 1)
     spec = with_names_of_columns(spec, table)
     picked, about_columns = choose(table, spec.patterns, spec.special)
+    refuse_number_of_ballot(table.grid, picked, spec)
     if spec.is_turned:
         table, picked, spec, note = turn(table, picked, spec)
         about_columns = [*about_columns, note]
@@ -227,12 +252,16 @@ def survey_of_lists(
 
 def _by_row(
     spec: QuestionSpec, lists: Lists, counts: np.ndarray
-) -> tuple[Rankings | PartialOrders, list[str]]:
+) -> tuple[Rankings | Orders, list[str]]:
     """Return a row for each of the lists, and how items were read that a judge does not rank."""
     items, lengths = lists.items, (lists.orderings >= 0).sum(1)
     orderings = lists.orderings[:, : lengths.max()]
     # a list of all items but one says the same as the full one, if all were offered
     is_full = lengths >= len(items) - (not spec.is_not_offered)
+    if lists.wins is not None:
+        wins = lists.wins[:, : lengths.max(), : lengths.max()]
+        compared = build_comparisons(orderings, wins, items, counts)
+        return compared, [mistakes_in_words(compared)]
     notes = _notes_of_others(lists, spec, is_full.all())
     choice_sets = None
     if lists.offered is not None:
@@ -255,17 +284,23 @@ def _with_offers(grid: Grid, spec: QuestionSpec, lists: Lists) -> tuple[Lists, l
     """Return the lists with what a column says that was offered, and notes."""
     if spec.offers is None:
         return lists, []
-    if lists.above is not None:
+    if lists.are_pairs:
         raise RankingsError(
             f"{grid.name}: {option('offered', spec.offers, False)} does not go with pairs: items "
             "that a judge did not compare are open, offered or not"
         )
     items, offered, is_blank = read_offers(grid, spec, lists.rows, lists.items)
     is_listed = listed_items(lists.orderings, len(items))
-    for k, item in np.argwhere(is_listed & ~offered & ~is_blank[:, None])[:1].tolist():
+    is_other = is_listed & ~offered & ~is_blank[:, None]
+    for k in np.flatnonzero(is_other.any(1))[:1].tolist():
+        ranked = names_counted([repr(items[x]) for x in np.flatnonzero(is_other[k]).tolist()])
+        verb = "are" if is_other[k].sum() > 1 else "is"
         raise RankingsError(
-            f"{lists.where(k)}: {items[item]!r} is ranked, but is not among the items that the "
+            f"{lists.where(k)}: {ranked} {verb} ranked, but {verb} not among the items that the "
             f"column {spec.offers!r} says were offered"
+            f"{grid.also(lists.rows[np.flatnonzero(is_other.any(1))])}; write all that was offered "
+            f"into that column, or leave out {option('offered', spec.offers, False)}, so that all "
+            "items count as offered"
         )
     offered[is_blank] = is_listed[is_blank] | (not spec.is_not_offered)
     notes = []

@@ -39,7 +39,6 @@ class TiedOrders(NamedTuple):
     # the distinct orders: groups of tied 0-based items, each in increasing order, best first
     orders: list[tuple[tuple[int, ...], ...]]
     counts: np.ndarray  # (rows,) int64, how many judges gave each order
-    num_repeated: int  # lines of the file whose order is that of an earlier one
 
 
 class Categories(NamedTuple):
@@ -88,7 +87,7 @@ def _tied_orders(parsed: Parsed) -> TiedOrders | None:
     # preflibtools takes {1,2} and {2,1} for two orders
     numbers = {len(distinct), len(set(as_written))}
     check_number(parsed, "NUMBER UNIQUE ORDERS", numbers, "distinct orders")
-    return TiedOrders(items, distinct, counts, len(orders) - len(distinct))
+    return TiedOrders(items, distinct, counts)
 
 
 def _categories(parsed: Parsed) -> Categories:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from numpyro_rankings.rankings import PartialOrders, Rankings, RankingsError, check_rankings
+from numpyro_rankings.rankings import Orders, Rankings, RankingsError, check_rankings
 from numpyro_rankings.rankings.orderings import listed_items
 from numpyro_rankings.readers.grids import EXCEL_SUFFIXES, PARQUET_SUFFIXES, TEXT_SUFFIXES
 from numpyro_rankings.readers.layouts import LAYOUTS
@@ -131,7 +131,7 @@ def _table(
     return lists, pd.DataFrame({**columns, **whole})
 
 
-def _offered_only(rankings: Rankings | PartialOrders) -> np.ndarray:
+def _offered_only(rankings: Rankings | Orders) -> np.ndarray:
     """Return the rows and the items that were offered and are not ranked, (k, 2)."""
     if rankings.choice_sets is None:
         return np.zeros((0, 2), int)

@@ -276,9 +276,12 @@ def _card(i: int, p: Any, findings: Findings, judges: Sequence[str]) -> Card:
 
 def _level_items(p: Any) -> str:
     """Say which of the items of the consensus that are shown are level."""
-    shown = set(p.consensus[:_ITEMS_SHOWN])
-    sets = ([name for name in names if name in shown] for names in p.level)
-    return words.level_in_words([names for names in sets if len(names) > 1])
+    shown, sets = set(p.consensus[:_ITEMS_SHOWN]), list[list[str]]()
+    for names in p.level:
+        some = [name for name in names if name in shown]
+        if len(some) > 1 and not (sets and set(some) <= set(sets[-1])):
+            sets.append(some)
+    return words.level_in_words(sets)
 
 
 def _table(findings: Findings, columns: Columns, places: range, most: int) -> TableOfGroups:
@@ -359,10 +362,10 @@ def judges_in_tables(about: Columns, labels: np.ndarray, names: Sequence[str]) -
     for column, texts in about.items():
         table = by_group(column, texts, labels, len(names))
         spec = ".4g" if table.is_number else ".0%"
-        rows = [
-            (name, *(number(x, spec) for x in values))
-            for name, values in zip([*names, "all"], table.values, strict=True)
-        ]
+        cells = [[number(x, spec) for x in values] for values in table.values]
+        for texts, counts in zip(cells, () if table.counts is None else table.counts, strict=False):
+            texts[:] = [f"{text} ({count:,})" for text, count in zip(texts, counts, strict=True)]
+        rows = [(name, *texts) for name, texts in zip([*names, "all"], cells, strict=True)]
         tables.append(Judges(column, list(table.headings), rows))
     return tables
 

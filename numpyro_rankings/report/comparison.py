@@ -1,5 +1,6 @@
 """Which model predicts best, and how many groups there are."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -9,10 +10,11 @@ from jax import Array
 
 from numpyro_rankings import families
 from numpyro_rankings._system import clock
-from numpyro_rankings.families.scored import scored
+from numpyro_rankings.families.scored import ScoredLists, scored
 from numpyro_rankings.infer import PlackettLuceGibbs, SliceGibbs, TemperedMixture
 from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.ops.checks import check_whole
+from numpyro_rankings.ops.linear_extensions import SumTooLargeError
 from numpyro_rankings.posterior import Draws, log_predictive_density
 from numpyro_rankings.posterior.diagnostics import R_HAT_BAD
 from numpyro_rankings.posterior.draws import family_of_kernel, num_components_of
@@ -22,7 +24,7 @@ from numpyro_rankings.posterior.predictive_checks import (
     posterior_predictive_checks,
 )
 from numpyro_rankings.posterior.stacking import leave_one_out
-from numpyro_rankings.rankings import PartialOrders, Rankings, check_rankings, check_rows
+from numpyro_rankings.rankings import Comparisons, Orders, Rankings, check_rankings, check_rows
 from numpyro_rankings.rankings.counts import never_compared, sets_apart
 from numpyro_rankings.report.judgements import count_outside
 from numpyro_rankings.report.page import sentence
@@ -41,7 +43,12 @@ _SHARE_BAD = 0.01  # a larger share of judges with such a shape is worth a warni
 _CLEAR_ERRORS, _CLEAR_NATS = 2.0, 4.0  # a difference beyond both is clear
 _LITTLE_EVIDENCE = 3.0  # nats; beyond, odds are above 20 to 1
 _CHECK_DRAWS = 50
+_TERMS_A_SECOND = 5e7  # of sums over orders, on two cores
+_SUMS_TO_RUN = 5  # times as long as a run these may take
+_GROUPS_OF_PROCESS = 8  # about so many groups of any number, of which each scores all judges
 _LEAST_DRAWS = 4  # of a chain, for diagnostics
+_FIRST_SHARE, _FIRST_RHAT = 0.25, 1.05  # of the goals, for a first look at each model
+_APART_ERRORS, _APART_NATS = 4.0, 20.0  # a model that is worse by both is not looked at again
 
 
 class TooFewDrawsError(ValueError):
@@ -75,7 +82,8 @@ class Comparison(NamedTuple):
       density of all judges, each predicted from the others, in nats, and ``se`` its standard error;
       ``elpd_diff`` and ``se_diff`` are of the difference to the best. ``groups`` is the mean number
       of groups, ``bad_k`` the share of the judges that leave-one-out predicts unreliably, NaN after
-      k-fold, ``rhat`` the largest R-hat, and ``seconds`` the time of the run. ``first_outside`` and
+      k-fold, ``rhat`` the largest R-hat, and ``seconds`` the time of the run. Models
+      that are clearly worse after a first look are not run on. ``first_outside`` and
       ``pairs_outside`` are the shares of the items, or pairs of items, whose frequency of first
       places, or of one above the other, is outside the 90% interval of replications of the
       rankings: about one in ten, if the model fits. ``log_evidence`` and ``se_evidence`` are those
@@ -112,7 +120,7 @@ class _Fit(NamedTuple):
 
 
 def default_models(
-    rankings: Rankings | PartialOrders,
+    rankings: Rankings | Orders,
     components: Sequence[int] = (1, 2, 3, 4),
     *,
     evidence: bool = False,
@@ -126,7 +134,7 @@ def default_models(
     :param evidence: instead, models of these numbers whose evidence is told
         (:class:`~numpyro_rankings.infer.TemperedMixture`).
     """
-    check_rows(rankings)
+    check_rows(rankings, takes_comparisons=True)
     if evidence:
         check_rankings(rankings)
         ladders = [
@@ -144,9 +152,9 @@ def default_models(
     return {model_name(kernel): kernel for kernel in kernels}
 
 
-def _takes(family: families.RankingFamily, rankings: Rankings | PartialOrders) -> bool:
+def _takes(family: families.RankingFamily, rankings: Rankings | Orders) -> bool:
     """Whether the likelihood of a family is defined for such rankings, or partial orders."""
-    if isinstance(rankings, PartialOrders):
+    if not isinstance(rankings, Rankings):
         return family.scores_orders
     return rankings.choice_sets is None or family.takes_choice_sets
 
@@ -159,7 +167,7 @@ def model_name(kernel: Any) -> str:
 
 
 def compare(
-    rankings: Rankings | PartialOrders,
+    rankings: Rankings | Orders,
     models: Mapping[str, Any] | Sequence[Any] | None = None,
     *,
     key: Array | None = None,
@@ -173,15 +181,20 @@ def compare(
 ) -> Comparison:
     """Compare models by how well they predict judges that they have not seen.
 
-    Each model is run until its chains agree or its time is over. A judge is then predicted from all
-    others, with the label summed out, by leave-one-out with Pareto-smoothed importance sampling
-    [1]. Where this is unreliable for many judges (``bad_k``), use ``kfold``: then the judges are
-    divided into so many parts, and each part is predicted by a run on the others.
+    Each model is run until its chains nearly agree or a quarter of its time is over, and then on
+    until they agree or all of it is over, unless it is worse than the best by both 20 nats and four
+    standard errors. A judge is predicted from all others, with the label summed out, by
+    leave-one-out with Pareto-smoothed importance sampling [1]. Where this is unreliable for many
+    judges (``bad_k``), use ``kfold``: then the judges are divided into so many parts, and each part
+    is predicted by a run on the others, which has all of the time.
 
-    :param rankings: the rankings, or partial orders, to fit. The density of a judge who ties items
-        is that of any of the orderings that agree; at most 16 items may be tied or not compared.
+    :param rankings: the rankings, partial orders or comparisons to fit. The density of a judge who
+        ties items is that of any of the orderings that agree; at most 16 items may be tied or not
+        compared. Of comparisons that may be mistakes it is that of what was said, by a judge who
+        compared at most 16 items; for Mallows models there are at most 16 in all.
     :param models: kernels of rankings by name, or without names; by default Mallows and
-        Plackett–Luce models of 1 to 4 groups, and the Dirichlet process mixture of Mallows models.
+        Plackett–Luce models of 1 to 4 groups, and the Dirichlet process mixture of Mallows models,
+        without those that :func:`~numpyro_rankings.report.comparison.comparable_models` leaves out.
         Models of an unlimited pool of items without groups predict other lists and are refused.
     :param key: a random key.
     :param kfold: 0 for leave-one-out, or the number of parts, at least 2.
@@ -189,48 +202,135 @@ def compare(
     :param rhat: a run ends when R-hat is at most this and the ESS at least **ess**, or after so
         many **minutes**; R-hat is in the table. In these there must be a few draws.
     :param max_draws: draws of each chain that predict.
-    :param after_model: called with the name and the row of each model when it is done.
+    :param after_model: called with the name and the row of each model after each look at it.
 
     **References:**
 
     1. Vehtari, A., Gelman, A., Gabry, J. (2017), "Practical Bayesian model evaluation using
        leave-one-out cross-validation and WAIC", Statistics and Computing 27.
     """
-    check_rows(rankings)
+    check_rows(rankings, takes_comparisons=True)
     check_whole("kfold", kfold, 0)
+    left_out: list[str] = []
     if kfold == 1 or kfold > rankings.num_rankings:
         raise ValueError(f"kfold must be 0, or 2 to {rankings.num_rankings} parts, got {kfold}")
-    kernels = _named(default_models(rankings) if models is None else models)
+    if models is None:
+        models, left_out = comparable_models(
+            default_models(rankings), rankings, minutes, num_chains, max_draws
+        )
+        if not models:
+            raise NotComparedError(f"no model can be compared: {'; '.join(left_out)}")
+    kernels = _named(models)
     for name, kernel in kernels.items():
         _check_takes(name, kernel, rankings)
     key = jax.random.key(0) if key is None else key
     goals = dict(rhat=rhat, ess=ess, minutes=minutes)
     key_fit, key_check, key_parts = jax.random.split(key, 3)
-    fits: dict[str, _Fit] = {}
-    for name, kernel in kernels.items():
-        fit = _fit(kernel, rankings, key_fit, key_check, num_chains, goals, max_draws, not kfold)
+    fits, runs, has_ended = dict[str, _Fit](), dict[str, Run](), set[str]()
+
+    first, rest = (goals, {}) if kfold else _in_two(goals)
+
+    def look(name: str, run: Run, goals: dict[str, Any]) -> None:
+        start, number, kernel = clock.now(), run.num_draws, kernels[name]
+        run.until(**goals)
+        if rest and name not in fits and _has_too_few(run):
+            run.until(**rest)
+            has_ended.add(name)
+        if name in fits and run.num_draws == number:
+            return
+        if _has_too_few(run):
+            raise TooFewDrawsError(f"too few draws in {minutes:g} minutes: raise minutes")
+        fit = _fit(kernel, run, rankings, key_check, max_draws, not kfold)
         if kfold:
             part = _parts(key_parts, rankings.num_rankings, kfold)
             values = _predict_parts(kernel, rankings, part, key_fit, num_chains, goals, max_draws)
             fit = fit._replace(values=values, bad_k=np.nan)
-        fits[name] = fit
+        before = fits[name].seconds if name in fits else 0.0
+        fits[name] = fit._replace(seconds=before + clock.now() - start)
         if after_model is not None:
-            after_model(name, _row(fit, fit))
+            after_model(name, _row(fits[name], fits[name]))
+
+    for name, run in _begun(kernels, rankings, key_fit, num_chains):
+        runs[name] = run
+        look(name, run, first)
+    for name in [x for x in _in_question(fits) if x not in has_ended] if rest else ():
+        look(name, runs[name], rest)
     found = _compare_fits(fits, kernels)
+    if left_out:
+        said = " ".join(f"{text}." for text in left_out)
+        found = found._replace(in_words=f"{found.in_words} {said}")
     if rankings.offered() is not None and (apart := sets_apart(rankings)):
         in_words = f"{found.in_words} {sentence(never_compared(apart))}."
         found = found._replace(in_words=in_words)
     return found
 
 
-def _check_takes(name: str, kernel: Any, rankings: Rankings | PartialOrders) -> None:
+def comparable_models(
+    models: Mapping[str, Any],
+    rankings: Rankings | Orders,
+    minutes: float = 2,
+    num_chains: int = 4,
+    max_draws: int = 250,
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the models that can be compared, and why others are left out.
+
+    Of partial orders, the density of a judge is a sum over orders. It may have too many terms, or
+    take more than five times as long as the run.
+
+    :param models: kernels of rankings by name.
+    :param minutes: those of each run, with **num_chains** and **max_draws** of
+        :func:`~numpyro_rankings.compare`.
+    """
+    kept, why = {}, dict[str, list[str]]()
+    for name, kernel in models.items():
+        if reason := _why_not_compared(kernel, rankings, minutes, num_chains * max_draws):
+            why.setdefault(reason, []).append(name)
+        else:
+            kept[name] = kernel
+    return kept, [f"{_in_short(names, models)} left out: {x}" for x, names in why.items()]
+
+
+def _in_short(names: Sequence[str], models: Mapping[str, Any]) -> str:
+    """Name some of the models, all of a family by its name."""
+    left, texts = list(names), []
+    for title in dict.fromkeys(_family(models[name]) for name in names):
+        of_family = [name for name in models if _family(models[name]) == title]
+        if set(of_family) <= set(names):
+            left = [name for name in left if name not in of_family]
+            texts.append(f"{title} models")
+    verb = "is" if len(left) == len(names) == 1 else "are"
+    return f"{listed([*texts, *left])} {verb}"
+
+
+def _why_not_compared(kernel: Any, rankings: Rankings | Orders, minutes: float, draws: int) -> str:
+    """Say why a model cannot be compared, or not in the time of a run; nothing if it can."""
+    if isinstance(rankings, Rankings):
+        return ""
+    family = kernel.ranking_family
+    try:
+        rows = scored(family, family.described(rankings).unique())
+    except SumTooLargeError as error:
+        return f"the density of a judge {error.reason}"
+    assert not isinstance(rows, ScoredLists)
+    groups = num_components_of(kernel) or _GROUPS_OF_PROCESS
+    takes = rows.num_terms * groups * draws / (60 * _TERMS_A_SECOND)
+    if takes <= max(1.0, _SUMS_TO_RUN * minutes):
+        return ""
+    return (
+        "to sum over the orders of items that are tied or not compared takes about "
+        f"{plural(max(1, round(takes)), 'minute')}: "
+        f"{option('minutes', math.ceil(takes / _SUMS_TO_RUN))} allows it"
+    )
+
+
+def _check_takes(name: str, kernel: Any, rankings: Rankings | Orders) -> None:
     """Refuse a model of which the density of the judges cannot be computed, before it is run."""
-    if not isinstance(rankings, PartialOrders):
+    if isinstance(rankings, Rankings):
         return
     if not kernel.takes_partial_orders:
         raise NotComparedError(
-            f"{name} cannot be compared: its kernel takes no partial orders, and some judges tie "
-            "items or leave their order open"
+            f"{name} cannot be compared: {type(kernel).__name__} takes no {rankings.kind}; "
+            f"{rankings.taken_by}"
         )
     family = kernel.ranking_family
     try:
@@ -290,30 +390,57 @@ def _family(kernel: Any) -> str:
 # ---------------------------------------------------------------------------------------------
 
 
-def _run(
-    kernel: Any, rankings: Rankings | PartialOrders, key: Array, num_chains: int, goals: dict
-) -> Run:
+def _has_too_few(run: Run) -> bool:
+    return run.num_draws - run.first_draw < _LEAST_DRAWS
+
+
+def _begin(kernel: Any, rankings: Rankings | Orders, key: Array, num_chains: int) -> Run:
     family = family_of_kernel(kernel)
     rankings = rankings if family is None else family.described(rankings)
-    run = Run(kernel, rankings, key=key, num_chains=num_chains)
-    run.until(**goals)
-    return run
+    return Run(kernel, rankings, key=key, num_chains=num_chains)
+
+
+def _begun(
+    kernels: Mapping[str, Any], rankings: Rankings | Orders, key: Array, num_chains: int
+) -> Iterator[tuple[str, Run]]:
+    """Yield the run of each model, while the program of the next one is compiled."""
+    names = [*kernels]
+    following = _begin(kernels[names[0]], rankings, key, num_chains)
+    for name, after in zip(names, [*names[1:], None], strict=True):
+        run = following
+        if after is not None:
+            following = _begin(kernels[after], rankings, key, num_chains)
+        yield name, run
+
+
+def _in_two(goals: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the goals of a first look, and those of the rest of the time."""
+    minutes = _FIRST_SHARE * goals["minutes"]
+    first = dict(
+        rhat=max(_FIRST_RHAT, goals["rhat"]), ess=_FIRST_SHARE * goals["ess"], minutes=minutes
+    )
+    return first, {**goals, "minutes": goals["minutes"] - minutes}
+
+
+def _in_question(fits: Mapping[str, _Fit]) -> list[str]:
+    """Return the models that may be the best, or not clearly worse."""
+    best = max(fits.values(), key=lambda fit: fit.values.sum())
+    rows = {name: _row(fit, best) for name, fit in fits.items()}
+    return [
+        name
+        for name, row in rows.items()
+        if row["elpd_diff"] >= -max(_APART_ERRORS * row["se_diff"], _APART_NATS)
+    ]
 
 
 def _fit(
     kernel: Any,
-    rankings: Rankings | PartialOrders,
-    key: Array,
+    run: Run,
+    rankings: Rankings | Orders,
     key_check: Array,
-    num_chains: int,
-    goals: dict,
     max_draws: int,
     leaves_one_out: bool,
 ) -> _Fit:
-    start = clock.now()
-    run = _run(kernel, rankings, key, num_chains, goals)
-    if run.num_draws - run.first_draw < _LEAST_DRAWS:
-        raise TooFewDrawsError(f"too few draws in {goals['minutes']:g} minutes: raise minutes")
     table = run.diagnostics()
     data = run.to_inference_data(max_draws=max_draws, log_likelihood=leaves_one_out)
     values, bad_k = np.zeros(0), np.nan
@@ -324,16 +451,18 @@ def _fit(
         bad_k = float(np.mean(shapes > BAD_K))
     samples = run.get_samples(max_draws=max_draws)
     groups = float(np.mean(samples.get("num_clusters", 1.0)))
-    checks = posterior_predictive_checks(key_check, samples, rankings, _CHECK_DRAWS)
+    outside = np.nan, np.nan
+    if not isinstance(rankings, Comparisons):
+        checks = posterior_predictive_checks(key_check, samples, rankings, _CHECK_DRAWS)
+        outside = _share_outside(checks.top), _share_outside(checks.pairs)
     return _Fit(
         data,
         values,
         bad_k,
         groups,
         float(table["r_hat"].max()),
-        clock.now() - start,
-        _share_outside(checks.top),
-        _share_outside(checks.pairs),
+        0.0,
+        *outside,
         *_evidence(kernel, run),
     )
 
@@ -356,7 +485,7 @@ def _parts(key: Array, size: int, number: int) -> np.ndarray:
 
 def _predict_parts(
     kernel: Any,
-    rankings: Rankings | PartialOrders,
+    rankings: Rankings | Orders,
     part: np.ndarray,
     key: Array,
     num_chains: int,
@@ -370,7 +499,8 @@ def _predict_parts(
         train = np.bincount(rows[~left_out], minlength=rankings.num_rows)
         kept = np.flatnonzero(train)
         fitted = rankings._take(kept, train[kept])
-        run = _run(kernel, fitted, key, num_chains, goals)
+        run = _begin(kernel, fitted, key, num_chains)
+        run.until(**goals)
         new, inverse = np.unique(rows[left_out], return_inverse=True)
         test = rankings._take(new, np.ones(len(new), int))
         draws = Draws.of(run.as_mcmc(max_draws))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from numpyro_rankings.plots import _WIDTH, COLORS, _axes, _rows, _tidy, _whole_numbers
-from numpyro_rankings.rankings import PartialOrders, Rankings
+from numpyro_rankings.rankings import Orders, Rankings
 from numpyro_rankings.rankings.counts import ItemCounts, item_counts, judges_by_length
 from numpyro_rankings.report.page import embedded_figure, rankings_in_words, write_page
 
@@ -26,7 +26,7 @@ class Pairs(NamedTuple):
 
 def write_description(
     path: str | Path,
-    rankings: Rankings | PartialOrders,
+    rankings: Rankings | Orders,
     pairs: Pairs,
     odd: Sequence[str],
     printed: Sequence[str],
@@ -55,7 +55,7 @@ def write_description(
     )
 
 
-def _plot_items(rankings: Rankings | PartialOrders, counted: ItemCounts) -> "Axes":
+def _plot_items(rankings: Rankings | Orders, counted: ItemCounts) -> "Axes":
     shown, total = counted.order[:_ITEMS_SHOWN], rankings.num_rankings
     ax = _axes(None, _WIDTH, 1.2 + 0.26 * len(shown))
     rows = _rows([rankings.items[k] for k in shown], ax)
@@ -67,7 +67,7 @@ def _plot_items(rankings: Rankings | PartialOrders, counted: ItemCounts) -> "Axe
     return _tidy(ax, "x")
 
 
-def _plot_pairs(rankings: Rankings | PartialOrders, pairs: Pairs) -> "Axes":
+def _plot_pairs(rankings: Rankings | Orders, pairs: Pairs) -> "Axes":
     size = len(pairs.items)
     shares = np.where(np.eye(size, dtype=bool), np.nan, pairs.shares)
     ax = _axes(None, 2.6 + 0.26 * size, 1.6 + 0.26 * size)
@@ -78,7 +78,7 @@ def _plot_pairs(rankings: Rankings | PartialOrders, pairs: Pairs) -> "Axes":
     return ax
 
 
-def _plot_lengths(rankings: Rankings | PartialOrders) -> "Axes":
+def _plot_lengths(rankings: Rankings | Orders) -> "Axes":
     lengths, judges = judges_by_length(rankings)
     ax = _axes(None, _WIDTH, 2.8)
     ax.bar(lengths, judges, color=COLORS[0], width=0.8)

@@ -4,18 +4,22 @@ As in :mod:`numpyro_rankings.report.answers`, a template has the sentences and t
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from numpyro_rankings import plots
 from numpyro_rankings.posterior.diagnostics import ESS_GOOD, R_HAT_GOOD, posterior_of
 from numpyro_rankings.posterior.partitions import coclustering_of_groups, evenly
+from numpyro_rankings.posterior.places import places_of
 from numpyro_rankings.posterior.point_estimates import credible_ball
 from numpyro_rankings.posterior.predictive_checks import PredictiveChecks
+from numpyro_rankings.rankings import Comparisons, PartialOrders, Rankings
 from numpyro_rankings.report.answers import (
+    CLUSTERS_SHOWN,
     figures_of_groups,
     group_of_each,
+    numbered,
     reference_in_words,
     short_order,
 )
@@ -33,6 +37,7 @@ _GROUPS_TOGETHER = 8  # in the table of who goes with whom
 _DRAWS_TOGETHER = 1000
 _SHARP = 0.5  # how often members are together, from which on a map of all pairs shows a block
 _ITEMS_CHECKED = 20
+_ITEMS_OF_BLOCS, ITEMS_IN_SUMMARY = 15, 10
 
 
 class OrderOfGroup(NamedTuple):
@@ -67,6 +72,56 @@ def _certain_order(levels: Sequence[Sequence[str]]) -> str:
     """Return the beginning of an order whose levels are certain, in one line: ``A > {B, C}``."""
     texts = [level[0] if len(level) == 1 else f"{{{', '.join(level)}}}" for level in levels]
     return short_order(texts)
+
+
+class PlacesShown(NamedTuple):
+    """The figures of blocs: mean rank of each item, shares of the first place and of the first 3.
+
+    The first items are shown, and **items_left** is the number of the others.
+    """
+
+    mean: Figure
+    first: Figure
+    top: Figure | None
+    items_left: int
+
+
+def places_of_blocs(
+    findings: Findings, rankings: Rankings | PartialOrders | Comparisons
+) -> PlacesShown | None:
+    """Return where the judges of each bloc rank the items; None without blocs, and of pairs."""
+    blocs = findings.blocs
+    if blocs is None:
+        return None
+    places = places_of(rankings, blocs.membership * np.asarray(rankings.counts)[:, None])
+    if places is None:
+        return None
+    names, most = numbered("bloc", blocs.number), _ITEMS_OF_BLOCS
+
+    def draw(what: Literal["mean", "first", "top"]) -> Figure:
+        return embedded_figure(plots.plot_places(places, what, names, most))
+
+    top = None if places.top is None else draw("top")
+    return PlacesShown(draw("mean"), draw("first"), top, max(0, len(places.items) - most))
+
+
+def figure_of_summary(
+    findings: Findings, rankings: Rankings | PartialOrders | Comparisons
+) -> Figure | None:
+    """Return the mean ranks in the blocs, or in the largest groups; None of pairs."""
+    if findings.blocs is not None and findings.blocs_first:
+        amounts = findings.blocs.membership * np.asarray(rankings.counts)[:, None]
+        names = numbered("bloc", findings.blocs.number)
+    else:
+        shown = (findings.held or findings.profiles)[:CLUSTERS_SHOWN]
+        names = numbered("group", len(shown))
+        amounts = np.zeros((rankings.num_rows, len(shown) + 1))
+        np.add.at(amounts, (rankings.row_index, group_of_each(findings, shown)), 1)
+        amounts = amounts[:, : len(shown)]
+    places = places_of(rankings, amounts)
+    if places is None:
+        return None
+    return embedded_figure(plots.plot_places(places, "mean", names, ITEMS_IN_SUMMARY))
 
 
 class Together(NamedTuple):

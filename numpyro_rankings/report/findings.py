@@ -14,6 +14,8 @@ import numpy as np
 from numpyro.infer import MCMC
 
 from numpyro_rankings.families import RankingFamily
+from numpyro_rankings.families.base import interval_of
+from numpyro_rankings.ops.mistakes import MISTAKE
 from numpyro_rankings.posterior import (
     Blocs,
     cluster_profiles,
@@ -41,8 +43,16 @@ from numpyro_rankings.posterior.partitions import evenly
 from numpyro_rankings.posterior.point_estimates import ReferencePartition, reference_partition
 from numpyro_rankings.posterior.predictive_checks import PredictiveChecks
 from numpyro_rankings.posterior.stacking import posterior_by_weight, stack_fitted_chains
-from numpyro_rankings.rankings import PartialOrders, Rankings, RankingsError, check_rows
+from numpyro_rankings.rankings import (
+    Comparisons,
+    Orders,
+    PartialOrders,
+    Rankings,
+    RankingsError,
+    check_rows,
+)
 from numpyro_rankings.rankings.counts import sets_apart, ties_in_words
+from numpyro_rankings.words import percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,6 +68,10 @@ FEW_GROUPS = 4  # so many are read one by one; of more, blocs are the coarse vie
 _TOO_MUCH_WORK = (
     "Blocs, the coarse view of many groups, take minutes to find in so large a table: ask for them "
     "by --blocs, or in Python by find_blocs."
+)
+_LEFT_OUT = (
+    "Predictive checks and blocs are left out: they are not computed where comparisons may be "
+    "mistakes."
 )
 _MEMBERSHIP_DRAWS = 1000  # they suffice for the probabilities of membership of rankings
 
@@ -86,6 +100,8 @@ class Findings(NamedTuple):
       None if it was not.
     - **apart** - sets of items of which no ranking compares any with an item of another, by name.
     - **ties** - how many judges tie items, in words; nothing of rankings.
+    - **mistakes** - of comparisons that may be mistakes, the draws of the probability that one is,
+      (D,); else None.
     """
 
     data: Any
@@ -103,6 +119,7 @@ class Findings(NamedTuple):
     path: Any = None
     apart: Sequence[Sequence[str]] = ()
     ties: str = ""
+    mistakes: np.ndarray | None = None
 
     @property
     def family(self) -> RankingFamily | None:
@@ -166,6 +183,18 @@ class Findings(NamedTuple):
         """The number of clusters that was asked for, None if it is a part of the posterior."""
         return _num_components(posterior_of(self.described))
 
+    @property
+    def mistakes_in_words(self) -> str:
+        """How many comparisons are mistakes, and what is left out for it; nothing without them."""
+        if self.mistakes is None:
+            return ""
+        low, high = map(percent, interval_of(self.mistakes))
+        interval = f" (90% interval {low}–{high})" if self.with_intervals else ""
+        return (
+            f"About {percent(self.mistakes.mean())} of the comparisons go against the judge's own "
+            f"order{interval}, and count as mistakes. {_LEFT_OUT}"
+        )
+
     def together(self, profile: Any) -> float | None:
         """Return :meth:`cohesion`, which it is called now."""
         warnings.warn("Findings.together is now cohesion", DeprecationWarning, stacklevel=2)
@@ -180,7 +209,7 @@ class Findings(NamedTuple):
 
 def findings_of(
     source: Any,
-    rankings: Rankings | PartialOrders | None = None,
+    rankings: Rankings | Orders | None = None,
     *,
     profiles: Sequence[Any] | None = None,
     reference: Any = None,
@@ -192,7 +221,8 @@ def findings_of(
 
     :param source: the result of :func:`~numpyro_rankings.to_inference_data`, with the assignments;
         an :class:`~numpyro.infer.MCMC` after its run; or a :class:`~numpyro_rankings.Run`.
-    :param rankings: the rankings, or partial orders, that were fitted; None for points.
+    :param rankings: the rankings, partial orders or comparisons that were fitted; None for points.
+        Of comparisons there are neither checks nor blocs.
     :param profiles: of the clusters, if already computed.
     :param reference: the partition that they describe: labels, or the result of
         :func:`~numpyro_rankings.reference_partition`. By default it is computed.
@@ -207,7 +237,7 @@ def findings_of(
         are of other rankings.
     """
     if rankings is not None:
-        check_rows(rankings)
+        check_rows(rankings, takes_comparisons=True)
     _check_asked(checks, blocs, rankings)
     data = _as_data(source, rankings)
     _check_labels(posterior_of(data), rankings)
@@ -221,7 +251,7 @@ def findings_of(
         partition = None if labels is None else reference_partition(labels, reference)
         membership = _membership(labels, partition, rankings)
         if profiles is None and draws is not None:
-            profiles = cluster_profiles(draws, draws.said, partition)
+            profiles = cluster_profiles(draws, draws.given, partition)
         elif profiles is None:
             assert labels is not None
             profiles = partition_profiles(labels, partition)
@@ -238,20 +268,27 @@ def findings_of(
         details or {},
         apart=_sets_apart(rankings),
         ties="" if rankings is None else ties_in_words(rankings),
+        mistakes=_mistakes(described),
     )
     of_blocs, why_none = _blocs_of(findings, rankings, blocs)
     return findings._replace(blocs=of_blocs, no_blocs=why_none)
 
 
-def _sets_apart(rankings: Rankings | PartialOrders | None) -> Sequence[Sequence[str]]:
+def _mistakes(posterior: Any) -> np.ndarray | None:
+    """Return the draws of the probability that a comparison is a mistake, (D,), if there is one."""
+    probability = posterior.get(MISTAKE)
+    return None if probability is None else np.asarray(probability).ravel()
+
+
+def _sets_apart(rankings: Rankings | Orders | None) -> Sequence[Sequence[str]]:
     """Return sets of items that are never compared; rankings of all items compare all."""
     if rankings is None:
         return ()
-    is_known = isinstance(rankings, PartialOrders) or rankings.choice_sets is not None
+    is_known = not isinstance(rankings, Rankings) or rankings.choice_sets is not None
     return sets_apart(rankings) if is_known else ()
 
 
-def _check_asked(checks: Any, blocs: Any, rankings: Rankings | PartialOrders | None) -> None:
+def _check_asked(checks: Any, blocs: Any, rankings: Rankings | Orders | None) -> None:
     """Refuse what is neither a result nor a way to ask for one, and blocs of other rankings."""
     if not (checks is None or isinstance(checks, PredictiveChecks)) and checks != "auto":
         raise ValueError(
@@ -262,7 +299,9 @@ def _check_asked(checks: Any, blocs: Any, rankings: Rankings | PartialOrders | N
         raise ValueError(
             f'blocs must be "auto", None, a number or what find_blocs returns, got {blocs!r}'
         )
-    if rankings is not None and isinstance(blocs, Blocs):
+    if isinstance(rankings, Comparisons) and isinstance(blocs, int | Blocs):
+        check_rows(rankings)
+    if isinstance(rankings, Rankings | PartialOrders) and isinstance(blocs, Blocs):
         _check_same_rankings(blocs, rankings)
 
 
@@ -281,12 +320,14 @@ def _check_same_rankings(blocs: Blocs, rankings: Rankings | PartialOrders) -> No
 
 def _blocs_of(
     findings: Findings,
-    rankings: Rankings | PartialOrders | None,
+    rankings: Rankings | Orders | None,
     asked: Blocs | int | Literal["auto"] | None,
 ) -> tuple[Blocs | None, str]:
     """Return the blocs, and why there are none although there are many groups."""
     if rankings is None or asked is None or isinstance(asked, Blocs):
         return asked if isinstance(asked, Blocs) else None, ""
+    if isinstance(rankings, Comparisons):
+        return None, ""
     if not isinstance(asked, str):
         return find_blocs(findings.data, rankings, asked), ""
     if not needs_blocs(findings):
@@ -323,7 +364,7 @@ def blocs_that_help(draws: Any, rankings: Rankings | PartialOrders) -> Blocs | N
 def _membership(
     labels: np.ndarray | None,
     partition: ReferencePartition | None,
-    rankings: Rankings | PartialOrders | None,
+    rankings: Rankings | Orders | None,
 ) -> np.ndarray | None:
     """Return how often each ranking or point is with the others of its cluster."""
     if labels is None or partition is None:
@@ -338,7 +379,7 @@ def in_order(profiles: Sequence[Any]) -> list[Any]:
     return sorted(profiles, key=lambda p: not holds(p))
 
 
-def _as_data(source: Any, rankings: Rankings | PartialOrders | None) -> Any:
+def _as_data(source: Any, rankings: Rankings | Orders | None) -> Any:
     from numpyro_rankings.posterior.inference_data import to_inference_data
 
     if isinstance(source, MCMC):
@@ -348,7 +389,7 @@ def _as_data(source: Any, rankings: Rankings | PartialOrders | None) -> Any:
     return source
 
 
-def _check_labels(posterior: Any, rankings: Rankings | PartialOrders | None) -> None:
+def _check_labels(posterior: Any, rankings: Rankings | Orders | None) -> None:
     """Refuse draws without labels, unless they are of a single population of rankings."""
     if labels_of_draws(posterior) is not None:
         return
@@ -363,9 +404,7 @@ def _do_chains_disagree(table: "pd.DataFrame") -> bool:
     return bool(table["r_hat"].max() > R_HAT_BAD)
 
 
-def _with_weights(
-    data: Any, rankings: Rankings | PartialOrders | None, table: "pd.DataFrame"
-) -> Any:
+def _with_weights(data: Any, rankings: Rankings | Orders | None, table: "pd.DataFrame") -> Any:
     """Return the data with weights of the chains if these disagree and have none yet."""
     posterior = posterior_of(data)
     has_weights = STACKING_WEIGHTS in posterior.attrs
@@ -373,7 +412,7 @@ def _with_weights(
         return data
     try:
         weights = stack_fitted_chains(Draws.of({"posterior": posterior}, rankings)).weights
-    except RankingsError:  # partial orders whose likelihood has too many terms
+    except RankingsError:  # partial orders, or comparisons, whose likelihood has too many terms
         return data
     posterior = posterior.assign_attrs({STACKING_WEIGHTS: weights})
     return {"posterior": posterior, "sample_stats": as_dataset(data["sample_stats"])}
@@ -388,7 +427,7 @@ def _check(
     checks: PredictiveChecks | Literal["auto"] | None, draws: Draws | None
 ) -> PredictiveChecks | None:
     """Return predictive checks of some of the draws; None if there are too many items."""
-    if draws is None:
+    if draws is None or isinstance(draws.orders, Comparisons):
         return None
     if not isinstance(checks, str):
         return checks

@@ -19,7 +19,7 @@ from numpyro_rankings.posterior.diagnostics import R_HAT_APART
 from numpyro_rankings.posterior.draws import Draws
 from numpyro_rankings.posterior.ladders import LEAST_DRAWS, ladders_of, log_evidences
 from numpyro_rankings.posterior.partitions import medoid_partition
-from numpyro_rankings.rankings import Rankings, check_rankings
+from numpyro_rankings.rankings import Orders, Rankings, check_rankings
 from numpyro_rankings.report.judgements import least_agreement
 from numpyro_rankings.run import Run
 
@@ -111,6 +111,11 @@ def group_path(
     """
     import xarray as xr
 
+    if isinstance(rankings, Orders):
+        raise TypeError(
+            f"group_path takes Rankings, and no {type(rankings).__name__}; compare takes them, and "
+            "says which number of groups predicts best"
+        )
     check_rankings(rankings)
     check_whole("max_components", max_components)
     check_whole("num_ladders", num_ladders)

@@ -19,11 +19,12 @@ from numpyro_rankings.report.judgements import (
 )
 from numpyro_rankings.report.page import Status
 from numpyro_rankings.words import duration, plural
-from numpyro_rankings.words.commands import DEFAULT_MODEL, beside, with_options
+from numpyro_rankings.words.commands import DEFAULT_MODEL, beside, compare_command, with_options
 
 # options of fit that go without those that a step proposes
 _OF_POOLS = ("--alpha", "--sigma", "--phi", "--gamma")
 _OF_MIXTURE = ("--blocs", "--components", "--max-clusters", "--init")
+_OF_RUNS = "fit", "cluster"  # the commands that make them
 _OF_SAMPLER = ("--assignment", "--approximate", "--sigma", "--phi", "--gamma")
 
 
@@ -41,7 +42,13 @@ def next_steps(findings: Findings, status: Status | None = None) -> list[Step]:
     """
     if findings.data is None:  # the run goes on, and says how long
         return []
-    judged, steps = judgements_of(findings), []
+    judged = judgements_of(findings)
+    return [*_of_results(findings, judged, status), *_compare(findings, judged)]
+
+
+def _of_results(findings: Findings, judged: Judgements, status: Status | None) -> list[Step]:
+    """Say whether to go on, and what can be used."""
+    steps = list[Step]()
     if posterior_of(findings.data).sizes["chain"] == 1:
         text = (
             "One chain cannot show whether it would end elsewhere from another start. Run it again"
@@ -61,6 +68,16 @@ def next_steps(findings: Findings, status: Status | None = None) -> list[Step]:
     )
     # what can be used, before what may help
     return [*use, *steps, Step(text), *instead(findings)]
+
+
+def _compare(findings: Findings, judged: Judgements) -> list[Step]:
+    """Propose to look for a model that fits better, if this one misses something."""
+    command = findings.details.get(BEGUN_WITH, findings.details.get("command", ""))
+    is_bad = judged.fit is not None and judged.fit.misses_something
+    if not is_bad or not _is_own(command, "fit"):
+        return []
+    text = "The model misses something. See which model and number of groups predict better:"
+    return [Step(text, compare_command(command))]
 
 
 def _go_on(findings: Findings, status: Status | None) -> list[Step]:
@@ -181,13 +198,13 @@ def _another(
     return beside(command, name, options, dropped) if _is_own(command) else ""
 
 
-def _is_own(command: str) -> bool:
+def _is_own(command: str, *verbs: str) -> bool:
     """Whether a command is one of this package, and not what a caller says of a page."""
     try:
         words = shlex.split(command)
     except ValueError:
         return False
-    return words[:2] in (["numpyro-rankings", "fit"], ["numpyro-rankings", "cluster"])
+    return words[:1] == ["numpyro-rankings"] and words[1:2] in [[x] for x in verbs or _OF_RUNS]
 
 
 def _use_blocs(

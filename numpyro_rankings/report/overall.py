@@ -43,6 +43,8 @@ def overall(findings: Findings) -> Verdict:
             asked = plural(blocs.number, "bloc")
             others.append((level, f"The {asked} that you asked for: {headline}"))
     others += [*_describe_agreement(findings, judged), *_describe_fit(judged)]
+    if findings.mistakes is not None:
+        others.append(("good", findings.mistakes_in_words))
     if findings.apart:
         others.append(("care", f"{sentence(never_compared(findings.apart))}."))
     level = min((what[0], *(x[0] for x in others)), key=_LEVELS.index)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpyro_rankings import words
 from numpyro_rankings.posterior.diagnostics import ESS_GOOD, R_HAT_GOOD
-from numpyro_rankings.rankings import PartialOrders, Rankings
-from numpyro_rankings.rankings.counts import ties_in_words
+from numpyro_rankings.rankings import Orders, Rankings
+from numpyro_rankings.rankings.counts import said_in_words
 from numpyro_rankings.words import plural, with_visible_directions
 
 if TYPE_CHECKING:
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # Functions import pandas, Jinja and xarray, which take long to load and are not always needed.
+
+# With a fixed salt and no date, the same fit gives the same page. Text stays text, because the
+# browser has fonts for characters that matplotlib has not.
+SVG_SETTINGS: Any = {"svg.hashsalt": "numpyro_rankings", "svg.fonttype": "none"}
 
 
 class Status(NamedTuple):
@@ -43,19 +47,23 @@ class Status(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """An image as a data URI, and what it shows, if the page does not say it."""
+    """An image as a data URI, what it shows, if the page does not say it, and what it is made of.
+
+    The **ax** is that of an image made here, so that it can be saved in other formats.
+    """
 
     source: str
     title: str
+    ax: Any = None
 
 
-def rankings_in_words(rankings: Rankings | PartialOrders) -> str:
+def rankings_in_words(rankings: Rankings | Orders) -> str:
     """Say how many rankings a page is about, of how many items, and how many have ties."""
     text = (
         f"{plural(rankings.num_rankings, 'ranking')} ({rankings.unique().num_rows:,} distinct) of "
         f"{plural(rankings.num_items, 'item')}"
     )
-    ties = ties_in_words(rankings)
+    ties = said_in_words(rankings)
     return f"{text}; {ties}" if ties else text
 
 
@@ -129,10 +137,7 @@ def embedded_figure(ax: "Axes") -> Figure:
     figure: Any = ax.figure
     canvas, dpi = figure.canvas, figure.dpi
     engine, stream = figure.get_layout_engine(), io.StringIO()
-    # With a fixed salt and no date, the same fit gives the same page. Text stays text, because the
-    # browser has fonts for characters that matplotlib has not.
-    settings: Any = {"svg.hashsalt": "numpyro_rankings", "svg.fonttype": "none"}
-    with matplotlib.rc_context(settings), warnings.catch_warnings():
+    with matplotlib.rc_context(SVG_SETTINGS), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
         try:
             of_page = FigureCanvasSVG(figure)
@@ -152,4 +157,4 @@ def embedded_figure(ax: "Axes") -> Figure:
             if engine is not None:
                 figure.set_layout_engine(engine)
     encoded = base64.b64encode(stream.getvalue().encode()).decode()
-    return Figure(f"data:image/svg+xml;base64,{encoded}", ax.get_title(loc="left"))
+    return Figure(f"data:image/svg+xml;base64,{encoded}", ax.get_title(loc="left"), ax)

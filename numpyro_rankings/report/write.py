@@ -11,7 +11,7 @@ from numpyro_rankings.posterior.diagnostics import NUM_COMPONENTS, Verdict
 from numpyro_rankings.posterior.judges import texts_of_judges
 from numpyro_rankings.posterior.point_estimates import ReferencePartition
 from numpyro_rankings.posterior.predictive_checks import PredictiveChecks
-from numpyro_rankings.rankings import PartialOrders, Rankings, check_rows
+from numpyro_rankings.rankings import Orders, Rankings, check_rows
 from numpyro_rankings.report.answers import (
     Columns,
     columns_of_rankings,
@@ -25,8 +25,11 @@ from numpyro_rankings.report.answers import (
 )
 from numpyro_rankings.report.blocs import blocs_shown
 from numpyro_rankings.report.figures import (
+    ITEMS_IN_SUMMARY,
     consensus_figures,
+    figure_of_summary,
     partition_figures,
+    places_of_blocs,
     predictive_checks,
     traces,
 )
@@ -35,6 +38,7 @@ from numpyro_rankings.report.glossary import glossary, how_found
 from numpyro_rankings.report.overall import overall
 from numpyro_rankings.report.page import Status, embedded_figure, rankings_in_words, write_page
 from numpyro_rankings.report.path import path_shown
+from numpyro_rankings.report.slides import save_figures
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +57,7 @@ _SECTIONS: Mapping[str, Callable[[Findings], Any]] = {
 def write_report(
     path: str | Path,
     data: Any,
-    rankings: Rankings | PartialOrders,
+    rankings: Rankings | Orders,
     profiles: Sequence[RankingProfile] | None = None,
     reference: Any = None,
     *,
@@ -63,6 +67,7 @@ def write_report(
     about: Columns | None = None,
     status: Status | None = None,
     blocs: Blocs | int | Literal["auto"] | None = "auto",
+    figures: str | Path | None = None,
 ) -> None:
     """Write a report on clusters of rankings: one HTML page that needs no other files.
 
@@ -72,7 +77,8 @@ def write_report(
     :param data: the result of :func:`~numpyro_rankings.to_inference_data`, with the assignments,
         also if read back from ``posterior.nc``. Of chains that disagree, those are described that
         together predict best (:func:`~numpyro_rankings.stack_chains`).
-    :param rankings: the rankings, or partial orders, that were fitted.
+    :param rankings: the rankings, partial orders or comparisons that were fitted; of the latter
+        there are neither checks nor blocs.
     :param profiles: their :func:`~numpyro_rankings.cluster_profiles`, if already computed.
     :param reference: the partition that the profiles describe: the result of
         :func:`~numpyro_rankings.reference_partition`, so that the page says how it was found, or
@@ -86,10 +92,12 @@ def write_report(
         page then shows who is in the clusters. An empty text, None or NaN is no answer.
     :param status: why the run ended before its draws suffice, for the top of the page.
     :param blocs: as for :func:`~numpyro_rankings.report.findings_of`.
+    :param figures: a folder in which each figure is saved too, as SVG and as PNG, in the size of a
+        slide of 13.33 by 7.5 inches.
     :raises ValueError: if ``data`` has no assignments, if the blocs are of other rankings, or if
         there are not N texts in a column.
     """
-    check_rows(rankings)
+    check_rows(rankings, takes_comparisons=True)
     about = texts_of_judges(about or {}, rankings.num_rankings)
     findings = findings_of(
         data,
@@ -100,19 +108,26 @@ def write_report(
         details=details,
         blocs=blocs,
     )
-    write_findings(path, findings, rankings, title=title, about=about, status=status)
+    write_findings(
+        path, findings, rankings, title=title, about=about, status=status, figures=figures
+    )
 
 
 def write_findings(
     path: str | Path,
     findings: Findings,
-    rankings: Rankings | PartialOrders,
+    rankings: Rankings | Orders,
     *,
     title: str,
     about: Columns | None = None,
     status: Status | None = None,
+    figures: str | Path | None = None,
+    summary: str | Path | None = None,
 ) -> None:
-    """Write a report on what was found, as :func:`write_report`."""
+    """Write a report on what was found, as :func:`write_report`.
+
+    :param summary: a further page, with the answers alone, which prints on one sheet.
+    """
     family, held = findings.family, findings.held
     assert family is not None
     view = {
@@ -122,12 +137,26 @@ def write_findings(
             for name, section in _SECTIONS.items()
             if name in family.sections
         },
+        "places": places_of_blocs(findings, rankings),
         "figures": [(embedded_figure(ax), text) for ax, text in family.figures(held)],
         "partition": partition_figures(findings),
         "checks": predictive_checks(findings.checks),
         "chains": traces(findings),
     }
     write_page(path, "report.html", view)
+    if summary is not None:
+        write_page(summary, "summary.html", {**view, **_of_summary(findings, rankings)})
+    if figures is not None:
+        save_figures(view, Path(figures))
+
+
+def _of_summary(findings: Findings, rankings: Rankings | Orders) -> dict[str, Any]:
+    """Return what the summary shows in its own way: a figure, and less of how it was made."""
+    told = ("data", "how the file was read", "command", "versions")
+    details = {name: findings.details[name] for name in told if name in findings.details}
+    figure = figure_of_summary(findings, rankings)
+    left = max(0, rankings.num_items - ITEMS_IN_SUMMARY)
+    return {"figure": figure, "items_left": left, "details": details, "glossary": []}
 
 
 def _view(
@@ -149,7 +178,7 @@ def _view(
 
 def _view_of_rankings(
     findings: Findings,
-    rankings: Rankings | PartialOrders,
+    rankings: Rankings | Orders,
     title: str,
     status: Status | None,
     about: Columns,
@@ -168,7 +197,7 @@ def _view_of_rankings(
 
 
 def interim_findings(
-    rankings: Rankings | PartialOrders,
+    rankings: Rankings | Orders,
     profiles: Sequence[Any],
     reference: ReferencePartition | None,
     table: "pd.DataFrame",
@@ -194,7 +223,7 @@ def interim_findings(
 
 def interim_view(
     findings: Findings,
-    rankings: Rankings | PartialOrders,
+    rankings: Rankings | Orders,
     *,
     title: str,
     status: Status,
@@ -203,7 +232,7 @@ def interim_view(
     """Return what the page shows of a run that goes on: words and tables, which take no time."""
     return {
         **_view_of_rankings(findings, rankings, title, status, {}),
-        **dict.fromkeys(("figures", "partition", "checks")),
+        **dict.fromkeys(("places", "figures", "partition", "checks")),
         "details": details,
         "chains": traces(findings, 0),
     }

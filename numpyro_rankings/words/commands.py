@@ -9,7 +9,26 @@ from numpyro_rankings.words.options import words_of_option
 
 OUT = "numpyro-rankings-results"  # folder of the results, where a command names none
 DEFAULT_MODEL = "mallows"  # of fit
-_FLAGS = ("--approximate",)  # options without a value that other commands go without
+# options without a value that other commands go without
+_FLAGS = ("--approximate", "--evidence", "--no-process")
+# options that fit and compare have, but with another meaning, and those that one of them has
+_OF_RUN = ("--components", "--minutes", "--out")
+_OF_FIT = (
+    *("--alpha", "--approximate", "--assignment", "--blocs", "--draws", "--effective-size"),
+    *("--ess", "--gamma", "--init", "--max-clusters", "--model", "--nu", "--phi", "--r"),
+    *(
+        "--resume",
+        "--rhat",
+        "--sample",
+        "--sampler",
+        "--save",
+        "--shape",
+        "--sigma",
+        "--thin",
+        "--warmup",
+    ),
+)
+_OF_COMPARE = ("--evidence", "--kfold", "--models", "--no-process")
 
 
 def without(command: str, options: Collection[str]) -> list[str]:
@@ -46,6 +65,27 @@ def beside(
     out = Path(_folder(command))
     out = out / name if out.name in ("", "..") else out.with_name(f"{out.name}-{name}")
     return with_options(command, {**options, "--out": out}, {*dropped, "--resume"})
+
+
+def compare_command(fit: str) -> str:
+    """Return the command that compares models of the file that a command fits."""
+    return _another(fit, "compare", {}, _OF_FIT)
+
+
+def fit_command(compare: str, options: Mapping[str, object]) -> str:
+    """Return the command that fits the file of a comparison.
+
+    :param options: those of the model.
+    """
+    return _another(compare, "fit", options, _OF_COMPARE)
+
+
+def _another(
+    command: str, verb: str, options: Mapping[str, object], dropped: Collection[str]
+) -> str:
+    program, _, *rest = without(command, {*dropped, *_OF_RUN})
+    words = [word for option, value in options.items() for word in (option, str(value))]
+    return shlex.join([program, verb, *rest, *words])
 
 
 def resumed(command: str, out: Path, minutes: float | None = None, option: str = "--resume") -> str:

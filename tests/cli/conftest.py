@@ -11,7 +11,8 @@ from helpers.shared_programs import shared_programs
 def _own_cache():
     """Neither use nor touch the user's compilation cache, nor switch one on for other tests."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("numpyro_rankings.cli.session.use_compilation_cache", lambda: None)
+        for command in ("session", "assign"):
+            patch.setattr(f"numpyro_rankings.cli.{command}.use_compilation_cache", lambda: None)
         yield
 
 

@@ -73,8 +73,10 @@ def test_what_only_a_person_can_answer(folder, capsys):
     (folder / "t.csv").write_text("a,b,c\n1,2,99\n2,5,1\n2,1,3\n3,1,2\n")
     lines = asked(capsys, "describe", "t.csv")
     assert "rank 5" in lines[-3] and lines[-2].startswith("The last question needs a decision")
-    (folder / "t.csv").write_text("winner,loser\na,b\na,a\n")
+    (folder / "t.csv").write_text("winner,loser\nb,b\na,a\n")
     assert len(asked(capsys, "describe", "t.csv")) == 1
+    (folder / "t.csv").write_text("winner,loser\na,b\na,a\n")
+    assert asked(capsys, "fit", "t.csv")[-1].endswith("fit t.csv --cycles drop")
 
 
 def test_pairs_in_another_layout(folder, capsys):

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
+from helpers.exact_partitions import log_marginals
 from helpers.fabricated import (
     as_run,
     fabricated_links_mcmc,
@@ -43,7 +44,7 @@ from numpyro_rankings.posterior.diagnostics import diagnostics_table, verdict
 from numpyro_rankings.posterior.draws import Draws
 from numpyro_rankings.posterior.inference_data import save_inference_data, to_inference_data
 from numpyro_rankings.posterior.likelihood import pointwise_log_likelihood
-from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.rankings import PartialOrders, Rankings
 
 NAMES = ["Ann", "Bob", "Cid", "Dee"]
 LISTS = [[0, 1, 2, 3], [0, 1], [3, 2, 1], [3], [1, 0, 2]]
@@ -619,8 +620,9 @@ def test_partitions_by_point_and_free_of_labels(partitioned, tmp_path):
 
 def test_what_partitions_do_not_have_is_refused(partitioned, fitted, rankings):
     name = type(partitioned.sampler).__name__
-    with pytest.raises(ValueError, match=f"no log likelihood for {name}"):
-        to_inference_data(partitioned, log_likelihood=True)
+    if name == "DDCRPGibbs":
+        with pytest.raises(ValueError, match=f"no log likelihood for {name}, because its points"):
+            to_inference_data(partitioned, log_likelihood=True)
     with pytest.raises(ValueError, match=f"the draws of {name} are labels alone"):
         to_inference_data(partitioned, rankings)
     with pytest.raises(ValueError, match="of 6 points, but points has 2 names"):
@@ -635,3 +637,66 @@ def test_what_partitions_do_not_have_is_refused(partitioned, fitted, rankings):
         to_inference_data(fitted, [[0, 1]])
     with pytest.raises(TypeError, match=r"to_inference_data\(mcmc, …\) returns, got MCMC"):
         diagnostics_table(fitted)
+
+
+@pytest.mark.parametrize("discount", [0.0, 0.25])
+def test_log_likelihood_of_points_given_the_labels_of_the_others(discount):
+    """By log marginals: the mean over its label of each point given the others; and for loo."""
+    mcmc = fabricated_partition_mcmc([0, 0, 1, 1, 1, 0], chains=2, draws=8, seed=3)
+    family = GaussianMean(2.0, 0.5)
+    points = np.random.default_rng(0).normal(size=(6, 1)).astype(np.float32)
+    mcmc.sampler, mcmc._args = CollapsedGibbs(family, GAMMA, discount=discount), (points,)
+    data = to_inference_data(mcmc, points=list("abcdef"), log_likelihood=True)
+    values = data["log_likelihood"]["points"]
+    assert values.dims == ("chain", "draw", "point") and values["point"].values[2] == "c"
+    samples = mcmc.get_samples(group_by_chain=True)
+    of_set = log_marginals(family, points) | {(): 0.0}
+    for chain, draw in ((0, 0), (1, 5)):
+        labels = np.asarray(samples["assignments"])[chain, draw]
+        alpha = float(samples["alpha"][chain, draw])
+        for i in range(6):
+            others = [np.flatnonzero(labels == k) for k in range(labels.max() + 1)]
+            others = [tuple(x[x != i].tolist()) for x in others]
+            others = [x for x in others if x] + [()]
+            weights = [len(x) - discount for x in others[:-1]]
+            weights.append(alpha + discount * len(weights))
+            given = [of_set[tuple(sorted((*x, i)))] - of_set[x] for x in others]
+            expected = np.log(np.dot(weights, np.exp(given)) / (5 + alpha))
+            assert float(values[chain, draw, i]) == pytest.approx(expected, abs=1e-4)
+    loo = az.loo(data, var_name="points", reff=1.0)
+    assert loo.n_data_points == 6 and np.isfinite(loo.elpd_loo)
+
+
+@pytest.mark.parametrize("kind", ["full", "tops", "ties"])
+def test_replications_for_plots(kind):
+    """Mean ranks and first places, as observed, and near them from draws that made the rankings."""
+    orderings = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [0, 1, 2]]
+    rankings = Rankings.from_orderings(orderings, num_items=3, counts=[30, 10, 10, 10])
+    ranks, first = np.array([70, 120, 170]) / 60, np.array([50, 10, 0]) / 60
+    if kind == "tops":
+        tops = [x[:1] for x in orderings]
+        rankings = Rankings.from_orderings(tops, num_items=3, counts=[30, 10, 10, 10])
+        # nobody has 2 above another; who puts 0 first does not order the others
+        ranks = 1 + np.array([10 / 60, 50 / 60, 2])
+    elif kind == "ties":
+        rankings = PartialOrders.from_buckets([[[0, 1], 2], [0, [1, 2]]], 3, counts=[30, 30])
+        ranks, first = np.array([1, 2, 3]), np.array([0.5, 0, 0])
+    mcmc = fabricated_mcmc(rankings, num_components=1, chains=2, draws=30)
+    data = to_inference_data(mcmc, rankings, log_likelihood=False, posterior_predictive=10)
+    observed, made = data["observed_data"], data["posterior_predictive"]
+    np.testing.assert_allclose(observed["first"], first, atol=1e-6)
+    np.testing.assert_allclose(observed["mean_rank"], ranks, atol=1e-6)
+    assert made["first"].dims == ("chain", "draw", "item")
+    assert dict(made.sizes) == {"chain": 2, "draw": 5, "item": 3}
+    assert set(made["draw"].values) <= set(data["posterior"]["draw"].values)
+    assert made["item"].values.tolist() == list(rankings.items)
+    if kind == "full":
+        np.testing.assert_allclose(made["mean_rank"].sum("item"), 6, atol=1e-5)
+        np.testing.assert_allclose(made["first"].sum("item"), 1, atol=1e-6)
+    axes = az.plot_ppc(data, var_names=["first", "mean_rank"], num_pp_samples=5, random_seed=0)
+    assert np.size(axes) == 2
+
+
+def test_replications_are_refused_where_there_are_none(partitioned):
+    with pytest.raises(ValueError, match="posterior_predictive is an argument for rankings"):
+        to_inference_data(partitioned, posterior_predictive=5)

@@ -1,6 +1,7 @@
 """What is said of draws when judges tie items, compare pairs, or were offered some of the items."""
 
 import itertools
+import re
 from functools import partial
 
 import jax
@@ -11,12 +12,15 @@ import pytest
 from helpers.fabricated import fabricated_mcmc
 
 from numpyro_rankings import (
+    Comparisons,
     Draws,
+    Games,
     PartialOrders,
     Rankings,
     cluster_profiles,
     compare,
     find_blocs,
+    group_path,
     log_predictive_density,
     posterior_predictive_checks,
     to_inference_data,
@@ -26,11 +30,13 @@ from numpyro_rankings.datasets import simulate_mallows_mixture
 from numpyro_rankings.families import ITEM_POOL, MALLOWS, PLACKETT_LUCE
 from numpyro_rankings.infer import SliceGibbs, TemperedMixture
 from numpyro_rankings.ops.orderings import level_items
-from numpyro_rankings.posterior import bloc_orders
+from numpyro_rankings.posterior import bloc_orders, predictive_checks
 from numpyro_rankings.posterior.bloc_search import BlocComponents, BlocSearch
 from numpyro_rankings.posterior.blocs import search_work
 from numpyro_rankings.posterior.likelihood import pointwise_log_likelihood
 from numpyro_rankings.rankings.counts import sets_apart, ties_in_words
+from numpyro_rankings.report import comparison
+from numpyro_rankings.report.comparison import Comparison, comparable_models, default_models
 
 KEY = jax.random.key(0)
 N, SLOTS, DRAWN = 4, 3, 5
@@ -262,6 +268,26 @@ def test_replications_tie_as_the_judges_do(kind):
     np.testing.assert_array_equal(seen, np.where(said | said.T, said, np.nan))
 
 
+@pytest.mark.parametrize("family", [MALLOWS, PLACKETT_LUCE])
+def test_each_pair_is_ordered_in_each_replication(family):
+    """Judges who compared few of many items compare the same pairs, wherever the items stand."""
+    rng, orders, n = np.random.default_rng(0), pairs_of_many(8), 8
+    samples = {"assignments": np.zeros((1, 6, 2), int), "cluster_sizes": np.full((1, 6, 1), 2)}
+    if family is MALLOWS:
+        samples["center"] = np.array([rng.permutation(n) for _ in range(6)])[None, :, None]
+        samples["concentration"] = np.full((1, 6, 1, n - 1), 0.3, np.float32)
+    else:
+        samples["weights"] = rng.dirichlet(np.ones(n), (1, 6, 1)).astype(np.float32)
+    said = Draws.of(samples, orders).said
+    draws = {name: jnp.asarray(x[0]) for name, x in samples.items() if name != "cluster_sizes"}
+    draws["key"] = jax.random.split(KEY, 6)
+    form = predictive_checks._OfOrders.of(said)
+    _, wins = predictive_checks._replicate(draws, form, said.row_index, family, 2)
+    _, seen = form.tally(said.table, jnp.arange(2), said.counts)
+    np.testing.assert_array_equal(wins + wins.swapaxes(1, 2), [seen + seen.T] * 6)
+    assert seen.sum() == 6
+
+
 def test_draws_know_whether_they_are_of_partial_orders():
     orders = ORDERS["ties"]
     strict = orders.with_orderings(orders.listed)
@@ -279,8 +305,71 @@ def test_models_that_are_not_compared():
     wide = PartialOrders.from_buckets([[list(range(17)), 17]], 18, counts=[4])
     with pytest.raises(ValueError, match=r"Mallows \(1 group\) cannot be compared: row 1: .* 17;"):
         compare(wide, [SliceGibbs(num_components=1)])
-    with pytest.raises(ValueError, match=r"Mallows \(2 groups\) cannot be compared: its kernel"):
+    with pytest.raises(ValueError, match=r"Mallows \(2 groups\) cannot be compared: Tempered"):
         compare(ORDERS["ties"], [TemperedMixture("mallows", 2)])
+
+
+OTHER_DATA = {
+    "PartialOrders": ORDERS["pairs"],
+    "Comparisons": Comparisons.from_pairs(PAIRS, "judge"),
+    "Games": Games.from_pairs(PAIRS),
+}
+WORKS = {
+    "PartialOrders": "SliceGibbs, BetaGibbs and the Gibbs samplers of Plackett–Luce models without",
+    "Comparisons": "SliceGibbs, BetaGibbs and PlackettLuceGibbs without model= take them",
+    "Games": "bradley_terry_map and models.bradley_terry take them; PartialOrders.from_pairs reads",
+}
+
+
+@pytest.mark.parametrize("kind", OTHER_DATA)
+def test_refusals_of_tempered_chains_name_what_works(kind):
+    data, kernel = OTHER_DATA[kind], TemperedMixture("mallows", 2)
+    for refused in (
+        lambda: kernel.init(KEY, 0, None, (data,), {}),
+        lambda: compare(data, [kernel]),
+    ):
+        with pytest.raises((TypeError, ValueError), match=WORKS[kind]):
+            refused()
+    works = WORKS[kind] if kind == "Games" else "compare takes them, and says which number of"
+    with pytest.raises(TypeError, match=works):
+        group_path(data)
+
+
+def pairs_of_many(num_items=20):
+    """Two judges, of whom each compares three of many items."""
+    table = pd.DataFrame({"j": list("uuvv"), "winner": [0, 1, 2, 3], "loser": [1, 4, 3, 5]})
+    return PartialOrders.from_pairs(table, "j", items=range(num_items))
+
+
+def test_models_whose_sums_are_too_large_are_left_out(monkeypatch):
+    """Mallows models place all items, Plackett–Luce models those that a judge compared."""
+    wide = pairs_of_many()
+    kept, left_out = comparable_models(default_models(wide), wide)
+    assert list(kept) == ["Plackett–Luce (1 group)"] + [
+        f"Plackett–Luce ({k} groups)" for k in (2, 3, 4)
+    ]
+    limit = "sums over the orders of at most 16 items that are tied or not compared, and there are"
+    said = f"Mallows models are left out: the density of a judge {limit} 20 in row 1"
+    assert left_out == [said]
+    assert comparable_models(default_models(STRICT), STRICT)[1] == []
+    # what is compared by default says so at its end
+    monkeypatch.setattr(comparison, "_fit", lambda *_: None)
+    row = dict.fromkeys(("elpd", "se"), 0.0)
+    monkeypatch.setattr(comparison, "_row", lambda *_: row)
+    found = Comparison(None, {}, {}, {}, "", "One predicts best.")
+    monkeypatch.setattr(comparison, "_compare_fits", lambda *_: found)
+    in_words = compare(wide).in_words
+    assert in_words.startswith(f"One predicts best. {said}.")
+
+
+def test_models_whose_sums_take_too_long_are_left_out():
+    rows = [[list(range(16)), 16], [[*range(15), 16], 15]]
+    tied = PartialOrders.from_buckets(rows, 17, counts=[50, 20])
+    models = default_models(tied)
+    kept, left_out = comparable_models(models, tied, minutes=0.01)
+    assert "Mallows (1 group)" in kept and "Mallows (4 groups)" not in kept
+    minutes = int(re.search(r"minutes=(\d+)", left_out[-1])[1])
+    assert comparable_models(models, tied, minutes)[0] == models
 
 
 def test_what_is_said_of_ties():
@@ -307,5 +396,8 @@ def test_items_that_are_level():
     draws = np.array([[0, 1, 2, 3]] * 5 + [[0, 2, 1, 3]] * 4 + [[1, 0, 2, 3]] * 1)
     assert [x.tolist() for x in level_items(draws, np.arange(4))] == [[1, 2]]
     assert level_items(draws[:1], np.arange(4)) == []
+    # 0 and 1 are level, and 1 and 2, but 0 is before 2 in nine of ten draws
+    chain = np.array([[0, 1, 2, 3]] * 3 + [[1, 0, 2, 3]] * 3 + [[0, 2, 1, 3]] * 3 + [[2, 1, 0, 3]])
+    assert [x.tolist() for x in level_items(chain, np.arange(4))] == [[0, 1], [1, 2]]
     turning = np.array([[0, 1, 2], [1, 2, 0], [2, 0, 1]])  # 0 before 1 before 2 before 0
     assert [x.tolist() for x in level_items(turning, np.arange(3))] == [[0, 1, 2]]

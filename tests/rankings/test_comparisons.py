@@ -9,7 +9,14 @@ import pandas as pd
 import pytest
 
 from numpyro_rankings import Comparisons, PartialOrders, RankingsError, find_blocs
+from numpyro_rankings.cli.tables import rows_in_words
 from numpyro_rankings.ops.orderings import times_above
+from numpyro_rankings.rankings.counts import (
+    item_counts,
+    mistakes_in_words,
+    sets_apart,
+    shares_above,
+)
 
 TABLE = pd.DataFrame(
     [
@@ -108,7 +115,11 @@ def test_what_members_say_more_often_counts():
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"loser": "tea"}, "line 1 of the table compares item 'tea' with itself"),
+        (
+            {"loser": "tea"},
+            "line 1 of the table: compares item 'tea' with itself, as in 2 other lines: 5, 6; "
+            "correct the names, or leave such lines out",
+        ),
         ({"winner": None}, "line 1 of the table has no 'winner'"),
         ({"judge": None}, "line 1 of the table has no 'judge'"),
     ],
@@ -121,6 +132,21 @@ def test_bad_tables(change, message):
         Comparisons.from_pairs(TABLE.iloc[:0], judge="judge")
 
 
+def test_items_are_counted_by_what_was_said_more_often():
+    counted = item_counts(GIVEN)
+    assert counted.ranked.tolist() == [2, 1, 1, 1]  # tea, coffee, cocoa, maté
+    assert counted.first.tolist() == [0, 0, 0, 1]  # of a cycle none is first
+    shares = shares_above(GIVEN, np.arange(4))
+    assert shares[0, 1] == 1 and shares[2, 0] == 1 and shares[3, 0] == 1 and np.isnan(shares[1, 3])
+    assert sets_apart(GIVEN) == []
+    even = Comparisons.from_pairs(TABLE.iloc[[2, 5]], "judge")  # as often one way as the other
+    assert sets_apart(even) == [] and item_counts(even).first.tolist() == [1, 1]
+    assert mistakes_in_words(GIVEN).startswith("2 of 2 judges contradict themselves; any ")
+    texts = rows_in_words(GIVEN)
+    assert set(texts[1].split("; ")) == {"maté > tea (2 times)", "tea > maté"}
+    assert set(texts[0].split("; ")) == {"tea > coffee (2 times)", "coffee > cocoa", "cocoa > tea"}
+
+
 def test_other_uses_are_refused():
     with pytest.raises(TypeError, match=r"use Comparisons\.from_pairs"):
         Comparisons()
@@ -128,8 +154,10 @@ def test_other_uses_are_refused():
         find_blocs({}, GIVEN)
     assert str(error.value) == (
         "these are comparisons, of which each may be a mistake: this takes rankings and partial "
-        "orders; of comparisons diagnostics, coclustering, point_estimate and cluster_profiles can "
-        "be had"
+        "orders; of comparisons diagnostics, densities, compare, coclustering, point_estimate, "
+        "cluster_profiles and write_report can be had"
     )
-    with pytest.raises(RankingsError, match=r"tea > .* > tea; Comparisons\.from_pairs takes them"):
+    with pytest.raises(
+        RankingsError, match=r"tea > .* > tea; 1 of 2 judges.*; Comparisons\.from_pairs"
+    ):
         PartialOrders.from_pairs(TABLE.iloc[:5], "judge")

@@ -8,7 +8,6 @@ from numpyro_rankings import (
     Draws,
     PartialOrders,
     cluster_profiles,
-    group_path,
 )
 from numpyro_rankings.components import MallowsCenter, PlackettLuceWeights
 from numpyro_rankings.datasets import simulate_mallows_mixture
@@ -27,7 +26,6 @@ GIVEN = PartialOrders.from_rankings(DATA.rankings)
 FUNCTIONS = {
     "partial orders": PartialOrders.from_rankings,
     "evidence": lambda p: default_models(p, evidence=True),
-    "path": group_path,
     "PrefLib": lambda p: write_preflib(p, "lists.soi"),
     "blt": lambda p: write_blt(p, "lists.blt"),
     "table": lambda p: write_table(p, "lists.csv"),

@@ -323,8 +323,8 @@ PAIRS = {
     "a cycle of two": (("x:ab", "y:ab", "y:ba"), {}, "judge 'y': the preferences contradict"),
     "printed": (("x:ab", "x:bc", "x:ca", "x:ad"), {}, "contradict one another: a > b > c > a"),
     "a short one": (("x:ab", "x:bc", "x:ca", "x:cb"), {}, "another: b > c > b"),
-    "itself": (("x:ab", "x:cc"), {}, "line 2 of the table compares item 'c' with itself"),
-    "itself alone": (("x:aa",), {}, "line 1 of the table compares item 'a' with itself"),
+    "itself": (("x:ab", "x:cc"), {}, "line 2 of the table: compares item 'c' with itself"),
+    "itself alone": (("x:aa",), {}, "line 1 of the table: compares item 'a' with itself"),
     "unknown": (("x:ab", "x:bd"), {"items": ["a", "b", "c"]}, "line 2 of the table: "),
     "no lines": ((), {}, "there are no comparisons"),
     "no column": (("x:ab",), {"winner": "won"}, "the table has no column 'won'"),
@@ -393,7 +393,7 @@ def test_a_column_that_says_who_won():
 def test_bad_columns_that_say_who_won():
     pair = ("model_a", "model_b")
     with refusal(
-        "line 2 of the table: 'winner' is 'x'; expected y, z, model_a, model_b, tie or draw"
+        "line 2 of the table: column 'winner': 'x' is an item, but not one of the two, 'y' and 'z'"
     ):
         PartialOrders.from_pairs(arena("x", "x"), pair=pair)
     with refusal("line 2 of the table has no 'winner'"):

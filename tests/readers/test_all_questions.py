@@ -2,6 +2,7 @@
 
 import pickle
 
+import numpy as np
 import pandas as pd
 import pytest
 from helpers.readers import joined, refusal, write
@@ -143,6 +144,54 @@ def test_all_that_is_odd_is_asked_at_once(tmp_path, name):
     assert joined(survey) == lists
 
 
+# the text, all answers, and the levels of the items in the order of their names, -1 if not ranked
+FIVE_WITH_TIES = {
+    "long": (
+        "Survey of drinks,,\njudge,item,rank\na,tea,1\na,coffee,3.5\na,milk,3.5\nb,tea,1\n"
+        "b,coffee,-\nb,milk,2\nc,tea,1\nc,coffee,2\nc,tea,1\nc,coffee,2\nd,water,1\nd,tea,2\nd,milk,4\n",
+        {"missing": ("-",), "duplicates": "first", "gaps": "close"},
+        [[1, 1, 0, -1], [-1, 1, 0, -1], [1, -1, 0, -1], [-1, 2, 1, 0]],
+    ),
+    "cell": (
+        'id,list\n1,tea & coffee; milk; water\n2,"milk; {tea; coffee}; n/a; water"\n'
+        "3,tea; coffee; milk\n3,coffee; tea; milk\n4,water; ; tea\n",
+        {
+            "judge": "id",
+            "layout": "cell",
+            "gaps": "close",
+            "missing": ("n/a",),
+            "items": ["tea", "coffee", "milk", "water"],
+            "duplicates": "first",
+        },
+        [[0, 1, 0, 2], [1, 0, 1, 2], [1, 2, 0, -1], [-1, -1, 1, 0]],
+    ),
+    "orders": (
+        "Drinks,,,\nid,1st,2nd,3rd\n1,tea & coffee,milk,\n2,milk,,tea\n3,NONE,tea,coffee\n"
+        "4,tea,coffee,milk\n4,milk,tea,coffee\n",
+        {
+            "judge": "id",
+            "missing": ("NONE",),
+            "separator": "&",
+            "gaps": "close",
+            "duplicates": "first",
+        },
+        [[0, 1, 0], [-1, 0, 1], [1, -1, 0], [1, 2, 0]],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FIVE_WITH_TIES)
+def test_all_that_is_odd_beside_ties_is_asked_at_once(tmp_path, name):
+    text, answers, expected = FIVE_WITH_TIES[name]
+    path = write(tmp_path, text, "t.csv")
+    found = questions_of(path)
+    assert found.is_read and found.options == answers
+    survey = read_survey(path, **found.options)
+    rows = np.asarray(survey.rankings.row_index)[survey.label_index]
+    levels = np.asarray(survey.rankings.levels_of_items())[rows]
+    assert levels[:, np.argsort(survey.rankings.items)].tolist() == expected
+
+
 def test_cycles_of_pairs():
     frame = pd.DataFrame(
         {"winner": list("abab"), "loser": list("baba"), "who": list("xxyz")}, index=range(4)
@@ -179,9 +228,9 @@ def test_data_frames():
         ("a,b,c\n1,2,3\n2,5,1\n2,1,3\n3,1,2\n", {}, "rank 5, but there are 3 items"),
         # what is to be done in the file
         ("list\na>b>c\nb>overvote>a\n", {}, "has rules for ballots"),
-        ("model_a,model_b,winner\na,b,west\nb,c,east\n", {}, "which is preferred?"),
+        ("model_a,model_b,winner\na,b,west\nb,c,east\n", {}, "does not say which"),
         ("left,right,label\na,b,0\nb,c,1\n", {}, "does 0 in 'label' mean"),
-        ("winner,loser\na,b\nb,b\n", {}, "compares 'b' with itself"),
+        ("winner,loser\nb,b\na,a\n", {}, "compares item 'b' with itself"),
     ],
 )
 def test_what_needs_a_decision_ends_the_questions(tmp_path, text, options, last):
@@ -244,6 +293,11 @@ LIKELY = {
         "Nr;Öl;Äpfel;Brot\n1;1;2;3\n2;3;2;1\n3;2;1;3\n",
         {"judge": "Nr", "layout": "ranks"},
         ["Öl Äpfel Brot", "Brot Äpfel Öl", "Äpfel Öl Brot"],
+    ),
+    "counts beside an item N": (
+        "N,S,M,#\n2,3,1,7\n2,1,3,4\n1,2,3,5\n",
+        {"count": "#", "layout": "ranks"},
+        ["M N S"] * 7 + ["S N M"] * 4 + ["N S M"] * 5,
     ),
     "zeros among numbers of items": (
         "first,second,third\n1,2,3\n2,1,0\n3,0,0\n",

@@ -145,3 +145,36 @@ def test_counts_before_lists(tmp_path, mark):
         read_survey(path, "cell", header="none")
     with refusal("seems to be a count and a list"):
         read_survey(write(tmp_path, "ballot\n" + text.replace(">", ";"), "u.csv"), "cell")
+
+
+@pytest.mark.parametrize("layout", ["ranks", "orders"])
+def test_names_of_judges_before_numbers(tmp_path, layout):
+    """Names below a word for judges leave 1, 2, 3 the names of columns."""
+    text = "kim,1,2,3\nlee,2,1,3\nmax,3,2,1\nned,1,3,2\n"
+    path = write(tmp_path, text, "t.csv")
+    with refusal("the first row must name the columns", "got 'kim'", "header='none'"):
+        read_survey(path, layout)
+    assert read_survey(path, layout, header="none", judge="1").judges[0] == "kim"
+    assert len(read_survey(path, layout, header_rows=1, judge="kim").judges) == 3
+    named = write(tmp_path, text.replace("kim", "voter"), "u.csv")
+    assert len(read_survey(named, layout, judge="voter").judges) == 3
+
+
+@pytest.mark.parametrize("numbers", ["12345", "53124", (101, 102, 103, 104, 105)])
+@pytest.mark.parametrize("layout", ["ranks", "orders", None])
+def test_numbers_of_ballots_without_a_header(tmp_path, layout, numbers):
+    lists = ["3,1,2", "1,2,3", "2,1,3", "1,3,2", "3,2,1"]
+    text = "".join(f"{k},{x}\n" for k, x in zip(numbers, lists, strict=True))
+    path = write(tmp_path, text, "t.csv")
+    with refusal(
+        "in the first column all differ", "judge='1'", "count='1'", "columns=['1', '2', '3', '4']"
+    ):
+        read_survey(path, layout, header="none")
+    survey = read_survey(path, layout or "ranks", header="none", judge="1")
+    assert survey.judges == [str(k) for k in numbers]
+    assert survey.rankings.num_items == 3
+
+
+def test_first_places_that_all_differ_are_no_numbers_of_ballots(tmp_path):
+    path = write(tmp_path, "1,2,3\n2,3,1\n3,1,2\n", "t.csv")
+    assert joined(read_survey(path, "orders", header="none")) == ["1 2 3", "2 3 1", "3 1 2"]

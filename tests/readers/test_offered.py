@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from helpers.readers import by_name, refusal, write
 
-from numpyro_rankings import PartialOrders, Rankings, read_rankings, read_survey
+from numpyro_rankings import PartialOrders, Rankings, RankingsError, read_rankings, read_survey
 
 RACES = "race,Ann,Bob,Cid,Dora\nr1,1,DNF,2,DNS\nr2,DNF,1,2,\nr3,1,2,dns,3\n"
 LONG = (
@@ -129,3 +129,102 @@ def test_refusals(tmp_path):
 def test_strict_lists_stay_rankings(tmp_path):
     path = write(tmp_path, RACES, "t.csv")
     assert isinstance(read_rankings(path, "ranks", judge="race", offered="DNF,DNS"), Rankings)
+
+
+LONG_COLUMN = "judge,item,rank,saw\nx,a,1,{0}\nx,b,2,{1}\ny,c,1,{2}\ny,d,2,{2}\nz,d,1,\n"
+
+
+def offered_to(survey):
+    """The names of the items that were offered to each judge, in the order of the file."""
+    items = survey.rankings.items
+    offered = np.asarray(survey.rankings.choice_sets)[survey.label_index]
+    return ["".join(items[k] for k in np.flatnonzero(row)) for row in offered]
+
+
+def test_what_is_ranked_was_offered(tmp_path):
+    path = write(tmp_path, LONG_COLUMN.format("a;b", "a;b", "b"), "t.csv")
+    with refusal(
+        "t.csv: judge 'y': 'c', 'd' are ranked, but are not among the items that the column 'saw' "
+        "says were offered; write all that was offered into that column, or leave out offered='saw'"
+    ):
+        read_survey(path, offered="saw")
+    assert len(read_survey(path).rankings) == 3
+    differs = write(tmp_path, LONG_COLUMN.format("a;b", "a;b;c", "c;d"), "d.csv")
+    with refusal(
+        "d.csv:3: column 'saw' is 'a;b;c', but 'a;b' in an earlier row of judge 'x'; write the "
+        "same in all rows of a judge, or leave out offered='saw'"
+    ):
+        read_survey(differs, offered="saw")
+    orders = COLUMN["orders"].replace("a;b;c", "b;c").replace("b;d;e", "d;e")
+    with refusal("o.csv:2: 'a' is ranked", "says were offered, as in 1 other line: 4; write all"):
+        read_survey(write(tmp_path, orders, "o.csv"), "orders", offered="offers")
+
+
+@pytest.mark.parametrize("unranked", ["below", "not-offered"])
+@pytest.mark.parametrize("layout", ["orders", "cell", "long"])
+def test_aliases_and_items_of_what_was_offered(tmp_path, layout, unranked):
+    """The column has the further names, too; an empty cell offers all, or what is ranked."""
+    if layout == "long":
+        text, columns = LONG_COLUMN.format("A;b;e", "A;b;e", "c|d|A"), {}
+    elif layout == "cell":
+        text, columns = "list,saw\na>b,A;b;e\nc>d,c|d|A\nd,\n", {"columns": "list"}
+    else:
+        text, columns = "1st,2nd,saw\na,b,A;b;e\nc,d,c|d|A\nd,,\n", {}
+    path = write(tmp_path, text, "t.csv")
+    options = {"offered": "saw", "unranked": unranked, **columns}
+    last = "d" if unranked == "not-offered" else "{}"
+    for further, order in (({}, "abcde"), ({"items": [*"ebfdca"]}, "ebfdca")):
+        survey = read_survey(path, layout, aliases={"A": "a"}, **further, **options)
+        assert "".join(survey.rankings.items) == order
+        expected = ["abe", "acd", last.format(order)]
+        assert [sorted(x) for x in offered_to(survey)] == [sorted(x) for x in expected]
+        assert by_name(survey) == [["a", "b"], ["c", "d"], ["d"]]
+        meaning = "only what is ranked" if unranked == "not-offered" else "all items"
+        said = f"the column 'saw' is empty in 1 row, where {meaning} was offered"
+        assert any(said in x for x in survey.notes)
+    with refusal("there is no item 'A'; expected e, b, f, d, c, …"):
+        read_survey(path, layout, items=[*"ebfdca"], **options)
+
+
+@pytest.mark.parametrize("unranked", ["below", "not-offered"])
+@pytest.mark.parametrize("layout", ["ranks", "long"])
+def test_items_without_a_word(tmp_path, layout, unranked):
+    """No text says of Dora in r2, nor of Eve, whether she was offered: the default does."""
+    text, judge = (RACES, "race") if layout == "ranks" else (LONG, "judge")
+    options = {"offered": "DNF", "not_offered": "DNS", "unranked": unranked, "judge": judge}
+    items = ["Dora", "Cid", "Bob", "Ann"]
+    aliases = {"D.": "Dora"}
+    path = write(tmp_path, text.replace("Dora", "D."), "t.csv")
+    survey = read_survey(path, layout, aliases=aliases, items=items, **options)
+    found = np.asarray(survey.rankings.choice_sets)[survey.label_index].tolist()
+    is_there = unranked == "below"
+    assert found == [
+        [False, True, True, True],
+        [is_there, True, True, True],
+        [True, False, True, True],
+    ]
+    assert any("of which no text says whether they were offered" in x for x in survey.notes)
+    if layout == "long":
+        more = read_survey(path, layout, aliases=aliases, items=["Eve", *items], **options)
+        offered = np.asarray(more.rankings.offered())[more.label_index]
+        assert (offered[:, 0] == is_there).all()
+
+
+@pytest.mark.parametrize("name", ["offered", "candidates offered", "available", "choices shown"])
+@pytest.mark.parametrize("columns", ["1st,2nd", "ranking"])
+def test_a_column_of_lists_is_suggested_as_offered(tmp_path, columns, name):
+    between = "," if "," in columns else ">"
+    rows = [("k", "Ann", "Bob", "Cid"), ("l", "Bob", "Cid", "Dee"), ("m", "Dee", "Ann", "Bob")]
+    text = "".join(f"{k},{x}{between}{y},{x};{y};{z}\n" for k, x, y, z in rows)
+    path = write(tmp_path, f"judge,{columns},{name}\n{text}", "t.csv")
+    with pytest.raises(RankingsError) as error:
+        read_survey(path)
+    questions = error.value.questions
+    assert questions.is_read and questions.options["offered"] == name
+    settings = dict(questions.options)
+    survey = read_survey(path, settings.pop("layout", None), **settings)
+    assert np.asarray(survey.rankings.offered()).sum(1).tolist() == [3, 3, 3]
+    other = write(tmp_path, f"judge,{columns},{name}\n{text}".replace(";", " "), "u.csv")
+    with pytest.raises(RankingsError) as error:
+        read_survey(other)
+    assert "offered" not in error.value.questions.options

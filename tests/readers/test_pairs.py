@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from helpers.readers import joined, refusal, write
 
-from numpyro_rankings import PartialOrders, read_rankings, read_survey
+from numpyro_rankings import Comparisons, PartialOrders, RankingsError, read_rankings, read_survey
 
 WINS = [("tea", "maté"), ("maté", "cocoa"), ("tea", "cocoa"), ("tea", "maté")]
 TWO_COLUMNS = [
@@ -62,7 +62,7 @@ def test_judges_and_their_closure():
     assert survey.judges == ["1"] * 3 + ["2"]
     expected = PartialOrders.from_pairs(frame, judge="who", count="n")
     assert survey.rankings == expected
-    assert "comparisons: 4 by 2 judges" in survey.notes
+    assert "comparisons: 8 by 4 judges" in survey.notes
     with refusal("column 'n' is '1', but '3' in an earlier row of judge '1'"):
         read_survey(frame.assign(n=[3, 1, 1, 1]), judge="who", count="n")
 
@@ -149,7 +149,7 @@ def test_outcomes_that_may_be_read_in_two_ways():
     with refusal("column 'label': does 0 in 'label' mean that 'left' is preferred, or 'right'?"):
         read_survey(frame)
     frame = pd.DataFrame({"left": list("xyz"), "right": list("yzx"), "winner": ["x", "q", "x"]})
-    with refusal("row 2: column 'winner': 'q' says of 'y' and 'z' which is preferred?"):
+    with refusal("row 2: column 'winner': 'q' does not say which of 'y' and 'z' is preferred"):
         read_survey(frame)
     survey = read_survey(frame, missing="q")
     assert pairs_of(survey) == ["x y", "x z"]
@@ -162,24 +162,52 @@ CYCLE = [("a", "b", "Ann"), ("b", "c", "Ann"), ("c", "a", "Ann"), ("a", "b", "Bo
 def test_cycles():
     frame = pd.DataFrame(CYCLE, columns=["winner", "loser", "judge"])
     said = "judge 'Ann': the preferences contradict one another: a > b > c > a; 1 of 2 judges"
-    with refusal(said, "contradicts themselves, whom cycles='drop' leaves out"):
+    with refusal(said, "contradicts themselves; cycles='drop' leaves such judges out"):
         read_survey(frame, judge="judge")
     survey = read_survey(frame, judge="judge", cycles="drop")
     assert survey.judges == ["Bob"] and pairs_of(survey) == ["a b"]
-    assert (
-        "1 of 2 judges contradicts themselves, and is left out: judge 'Ann': a > b > c > a"
-        in survey.notes
-    )
+    assert f"{said} contradicts themselves, and is left out" in survey.notes
+    assert "comparisons: 1 by 1 judge" in survey.notes  # those that are left
     assert len(read_rankings(frame)) == 4  # each line a judge of its own
-    with refusal("all judges contradict themselves: a > b > c > a"):
+    with refusal("a > b > c > a: cycles='drop' leaves none"):
         read_survey(frame[:3], judge="judge", cycles="drop")
     with refusal("cycles goes with the layout pairs, not with ranks"):
         read_survey(pd.DataFrame({"a": [1], "b": [2]}), "ranks", cycles="drop")
 
 
+def test_cycles_as_mistakes():
+    """The same comparisons as those of the class, of tables with two columns or an outcome."""
+    frame = pd.DataFrame(CYCLE, columns=["winner", "loser", "judge"])
+    survey = read_survey(frame, judge="judge", cycles="mistakes")
+    assert survey.rankings == Comparisons.from_pairs(frame, "judge")
+    assert survey.judges == ["Ann", "Bob"] and survey.label_index.tolist() == [0, 1]
+    said = "1 of 2 judges contradicts themselves; any comparison may be a mistake, all with the"
+    assert any(text.startswith(said) for text in survey.notes)
+    outcomes = pd.DataFrame(
+        [*[("x", "y", "a", 1)] * 3, ("x", "y", "b", 1), ("y", "z", "tie", 1), ("z", "x", "a", 2)],
+        columns=["a", "b", "winner", "judge"],
+    )
+    kept = read_rankings(outcomes, judge="judge", cycles="mistakes")
+    expected = Comparisons.from_pairs(outcomes, "judge", pair=("a", "b"))
+    assert kept == expected and kept.has_cycles.tolist() == [True, False]
+    assert int(kept.wins[0].sum()) == 4
+    without = read_rankings(outcomes, judge="judge", cycles="mistakes", ties="drop")
+    assert without.lengths.tolist() == [2, 2]
+    # equal judges are one row
+    twice = pd.concat([frame, frame.assign(judge=frame["judge"] + "2")])
+    merged = read_rankings(twice, judge="judge", cycles="mistakes")
+    assert merged.num_rows == 2 and merged.counts.tolist() == [2, 2]
+    with refusal("cycles='mistakes' needs the judges, by judge=: without it each line is a judge"):
+        read_survey(frame, cycles="mistakes")
+    with refusal("top=1 goes with lists in which no items are tied", "does not go with pairs"):
+        read_survey(frame, judge="judge", cycles="mistakes", top=1)
+    with refusal("cycles is 'refuse' or 'drop' or 'mistakes', not 'keep'"):
+        read_survey(frame, judge="judge", cycles="keep")
+
+
 def test_refusals(tmp_path):
     frame = pd.DataFrame({"winner": ["a", "b"], "loser": ["b", "b"]})
-    with refusal("row 2: compares 'b' with itself"):
+    with refusal("row 2: compares item 'b' with itself"):
         read_survey(frame)
     with refusal("there is no item 'b'; expected a, c"):
         read_survey(frame, items=["a", "c"])
@@ -265,5 +293,122 @@ def test_names_of_columns_come_before_codes():
     for won, first in (("home", "y"), ("away", "x")):
         made = PartialOrders.from_pairs(frame.assign(won=won), winner="won", pair=("away", "home"))
         assert made.items[int(made.listed[0, 0])] == first
-    with refusal("give pair=('home', 'away')"):
-        PartialOrders.from_pairs(frame.assign(won="H"), winner="won", pair=("away", "home"))
+        made = PartialOrders.from_pairs(
+            frame.assign(won=won[0].upper()), winner="won", pair=("away", "home")
+        )
+        assert made.items[int(made.listed[0, 0])] == first
+
+
+def test_lines_that_compare_an_item_with_itself(tmp_path):
+    text = "judge,winner,loser\nx,a,b\nx,b,b\ny,b,c\ny,c,c\ny,c,a\nz,a,a\n"
+    path = write(tmp_path, text, "t.csv")
+    for settings in ({}, {"judge": "judge"}):
+        with refusal(
+            "t.csv:3: compares item 'b' with itself, as in 2 other lines: 5, 7; correct the names, "
+            "or leave such lines out, as cycles='drop' does"
+        ):
+            read_survey(path, **settings)
+        survey = read_survey(path, cycles="drop", **settings)
+        assert survey.rankings.items == ("a", "b", "c")
+        assert any("3 lines with an item against itself left out: " in x for x in survey.notes)
+    assert pairs_of(read_survey(path, cycles="drop")) == ["a b", "b c", "c a"]
+    assert survey.judges == ["x", "y"] and len(survey.rankings) == 2
+    assert "comparisons: 3 by 2 judges" in survey.notes
+    alike = read_survey(path, cycles="drop", aliases={"c": "b"})
+    assert pairs_of(alike) == ["a b", "b a"]
+    with refusal("t.csv:2: compares item 'a' with itself, as in 5 other lines: 3, 4, 5, 6, 7"):
+        read_survey(path, cycles="drop", aliases={"c": "a", "b": "a"})
+
+
+def test_comparisons_are_counted_without_those_who_are_left_out():
+    frame = pd.DataFrame(CYCLE, columns=["winner", "loser", "judge"])
+    counted = frame.assign(n=[2, 2, 2, 5])
+    notes = read_survey(counted, judge="judge", count="n", cycles="drop").notes
+    assert "comparisons: 5 by 5 judges" in notes
+    without = counted[:2]
+    assert "comparisons: 4 by 2 judges" in read_survey(without, judge="judge", count="n").notes
+
+
+ODD = "judge,winner,loser,n,age\nx,a,b,2,30\n{},b,c,{},{}\ny,c,a,1,50\n{},a,c,1,{}\n"
+
+
+@pytest.mark.parametrize(
+    ("cells", "options", "said"),
+    [
+        (
+            ("", 2, 30, "", 50),
+            {},
+            "t.csv:3: column 'judge' is empty, as in 1 other line: 5: who is it? Write the name in "
+            "each row, also where it is that of the row above, or leave out judge=, without which "
+            "each line is a judge of its own",
+        ),
+        (
+            ("x", 3, 30, "x", 30),
+            {"count": "n"},
+            "t.csv:3: column 'n' is '3', but '2' in an earlier row of judge 'x', as in 1 other "
+            "line: 5; write the same in all rows of a judge, or leave out count='n', or judge=, "
+            "without which each line is a judge of its own",
+        ),
+        (
+            ("x", 2, 31, "y", 50),
+            {"about": "age"},
+            "t.csv:3: column 'age' is '31', but '30' in an earlier row of judge 'x'; write the "
+            "same in all rows of a judge, or leave out about='age', or judge=",
+        ),
+    ],
+)
+def test_what_lines_say_of_their_judge(tmp_path, cells, options, said):
+    path = write(tmp_path, ODD.format(*cells), "t.csv")
+    with refusal(said):
+        read_survey(path, judge="judge", **options)
+    number = 7 if options == {"count": "n"} else 4
+    without = {"columns": ["winner", "loser"]} | options
+    assert len(read_survey(path, **without).rankings) == number  # without the judges
+    if options and cells[0]:  # without the option
+        read_survey(path, judge="judge", cycles="drop")
+    if not options:
+        ranks = write(tmp_path, "judge,a,b\nx,1,2\n,2,1\n,1,2\n", "r.csv")
+        with refusal("r.csv:3: column 'judge' is empty, as in 1 other line: 4: who is it?"):
+            read_survey(ranks, "ranks", judge="judge")
+        long = write(tmp_path, "judge,item,rank\nx,a,1\n,b,2\n,c,3\n", "l.csv")
+        with refusal("l.csv:3: column 'judge' is empty, as in 1 other line: 4; write the name"):
+            read_survey(long)
+
+
+@pytest.mark.parametrize("name", ["draw", "is_tie", "Tied"])
+@pytest.mark.parametrize("texts", ["01", ("no", "yes"), ("FALSE", "true")])
+def test_a_column_that_says_which_are_ties(tmp_path, name, texts):
+    no, yes = texts
+    path = write(tmp_path, f"winner,loser,{name}\nx,y,{no}\ny,z,{yes}\nx,z,{no}\n", "t.csv")
+    with pytest.raises(RankingsError) as error:
+        read_survey(path)
+    assert error.value.questions.options == {"columns": ["winner", "loser", name]}
+    survey = read_survey(path, **error.value.questions.options)
+    assert pairs_of(survey) == ["x y", "y=z", "x z"]
+    assert f"in the column {name!r} 1, yes and true are a tie" in survey.notes
+    frame = pd.read_csv(path, dtype=str).rename(columns={"winner": "a", "loser": "b"})
+    with refusal("does" if no == "0" else "expected one of these"):  # nothing says who won
+        read_survey(frame, "pairs", columns=["a", "b", name])
+
+
+def test_a_column_beside_pairs_that_has_no_outcome(tmp_path):
+    path = write(tmp_path, "winner,loser,result\nx,y,KO\ny,z,points\n", "t.csv")
+    with pytest.raises(RankingsError) as error:
+        read_survey(path)
+    assert error.value.questions.options == {"columns": ["winner", "loser"]}
+    assert pairs_of(read_survey(path, columns=["winner", "loser"])) == ["x y", "y z"]
+
+
+@pytest.mark.parametrize("name", ["games", "n", "count", "times", "Number of games", "frequency"])
+@pytest.mark.parametrize("columns", ["winner,loser", "a,b,winner"])
+def test_counts_of_pairs(tmp_path, columns, name):
+    end = ",x" if columns.startswith("a") else ""
+    text = f"{columns},{name}\nx,y{end},3\nx,z{end},2\n"
+    path = write(tmp_path, text, "t.csv")
+    with pytest.raises(RankingsError) as error:
+        read_survey(path)
+    assert error.value.questions.options == {"count": name}
+    assert pairs_of(read_survey(path, count=name)) == ["x y"] * 3 + ["x z"] * 2
+    assert pairs_of(read_survey(path, columns=columns.split(","))) == ["x y", "x z"]
+    running = write(tmp_path, text.replace(",3", ",1"), "u.csv")  # numbers of the lines
+    assert len(read_survey(running).rankings) == 2

@@ -108,6 +108,47 @@ def test_titles_and_blanks(tmp_path, title, kind):
     assert survey.rows.tolist() == [2 + title.count("\n"), 3 + title.count("\n")]
 
 
+PADDED = {
+    "ranks": ("who,a,b,c\nx,1,2,3\ny,2,3,1\n", {"layout": "ranks", "judge": "who"}),
+    "orders": ("who,1st,2nd,3rd\nx,a,b,c\ny,c,a,b\n", {"judge": "who"}),
+    "cell": ("who,list\nx,a;b;c\ny,c;a;b\n", {"layout": "cell", "judge": "who"}),
+    "long": ("judge,item,rank\nx,a,1\nx,b,2\nx,c,3\ny,a,2\ny,b,3\ny,c,1\n", {}),
+    "votes": (
+        "who,1st choice,2nd choice,3rd choice\nx,a,b,c\ny,c,a,b\n",
+        {"layout": "votes", "judge": "who"},
+    ),
+}
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
+@pytest.mark.parametrize("title", [["Drinks of 2023"], ["Drinks", "by me"]])
+@pytest.mark.parametrize("kind", PADDED)
+def test_titles_that_are_as_wide_as_the_table(tmp_path, kind, title, suffix):
+    text, options = PADDED[kind]
+    commas = "," * text.partition("\n")[0].count(",")
+    lines = [*(x + commas for x in title), commas, *text.splitlines()]
+    path = tmp_path / f"table{suffix}"
+    if suffix == ".csv":
+        path.write_text("\n".join(lines))
+    else:
+        cells = [line.split(",") for line in lines]
+        pd.DataFrame(cells).replace("", None).to_excel(path, index=False, header=False)
+    survey = read_survey(path, **options)
+    plain = read_survey(write(tmp_path, text, "plain.csv"), **options)
+    assert (survey.judges, orders_of(survey)) == (plain.judges, orders_of(plain))
+    shown = ", ".join(map(repr, title))
+    assert f"left out above the names of the columns: {shown}" in survey.notes
+    assert survey.rows.tolist() == [x + len(title) + 1 for x in plain.rows.tolist()]
+
+
+def test_titles_that_say_what_numbers_mean(tmp_path):
+    text = "Drinks (5 = best),,,\nwho,a,b,c\nx,1,2,3\ny,2,3,1\n"
+    with pytest.raises(RankingsError, match="The question has '5 = best'"):
+        read(tmp_path, text, "ranks", judge="who")
+    survey = read(tmp_path, text, "ranks", judge="who", highest_first=True)
+    assert orders_of(survey) == ["cba", "bac"]
+
+
 @pytest.mark.parametrize(
     "text, layout",
     [
@@ -453,3 +494,95 @@ def test_a_gap_of_a_list_in_brackets(tmp_path):
 def test_ties_beside_a_gap(tmp_path):
     survey = read(tmp_path, "a,b,c\n1,3,\n1,1,2\n", "ranks", gaps="fill")
     assert survey.rankings.levels_of_items().tolist() == [[0, 2, 1], [0, 0, 1]]
+
+
+@pytest.mark.parametrize(
+    "text, options, expected",
+    [
+        ("judge,item,rank\nx,a,1\nx,b,2\nx,c,3\ny,a,1\ny,a,2\ny,c,3\n", {}, {"duplicates": "drop"}),
+        ("judge,item,rank\nx,a,1\nx,b,2\nx,a,3\n", {}, {}),
+        ("judge,item,rank\nx,a,1\nx,b,2\nx,a,2\nx,b,1\n", {}, {"duplicates": "first"}),
+        ("id,a,b\nx,1,2\nx,2,1\n", {"layout": "ranks"}, {"duplicates": "first"}),
+        ("id,list\nx,a;b\nx,b;a\n", {"layout": "cell"}, {"duplicates": "first"}),
+    ],
+)
+def test_each_way_that_is_named_reads_judges_who_answer_twice(tmp_path, text, options, expected):
+    options = {"judge": text.partition(",")[0], **options}
+    with pytest.raises(RankingsError) as error:
+        read(tmp_path, text, **options)
+    assert error.value.questions.options == expected
+    for way in ("first", "last", "drop"):
+        if f"duplicates={way!r}" in str(error.value):
+            assert read(tmp_path, text, **options, duplicates=way).judges
+        else:
+            with pytest.raises(RankingsError, match=r"leaves none|cannot be told apart"):
+                read(tmp_path, text, **options, duplicates=way)
+
+
+MEANS = {
+    "ranks": ("id,a,b,c,d\nx,1,3.5,3.5,\ny,1,2,3,4\n", {"layout": "ranks"}),
+    "long": (
+        "id,item,rank\nx,c,3.5\nx,a,1\nx,b,3.5\ny,a,1\ny,b,2\ny,c,3\ny,d,4\n",
+        {"layout": "long"},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", MEANS)
+def test_a_gap_beside_means_of_ranks(tmp_path, kind):
+    text, options = MEANS[kind]
+    options = {"judge": "id", **options}
+    with pytest.raises(
+        RankingsError, match=r"the ranks are 1, 3.5, 3.5.* no item has rank 2; gaps"
+    ):
+        read(tmp_path, text, **options)
+    levels = {"close": [0, 1, 1, -1], "fill": [0, 2, 2, 1]}
+    for gaps, expected in levels.items():
+        survey = read(tmp_path, text, **options, gaps=gaps)
+        rows = np.asarray(survey.rankings.row_index)[survey.label_index]
+        table = np.asarray(survey.rankings.levels_of_items())[rows]
+        names = [survey.rankings.items.index(name) for name in "abcd"]
+        assert table[0][names].tolist() == expected and table[1][names].tolist() == [0, 1, 2, 3]
+        assert any("one item is left out" in x or "the one gap" in x for x in survey.notes)
+    strict = read(tmp_path, text, **options, gaps="fill", ties="order")
+    assert orders_of(strict)[0] in ("adbc", "adcb") and orders_of(strict)[1] == "abcd"
+    assert read(tmp_path, text, **options, gaps="close", ties="drop").judges == ["y"]
+
+
+def test_halves_that_are_no_means(tmp_path):
+    for ranks in ("1,2.5,3", "1.5,1,2", "0.5,0.5,2", "1,1.5,1.5"):
+        with pytest.raises(RankingsError, match="tied items may have the mean of their ranks"):
+            read(tmp_path, f"id,a,b,c\nx,{ranks}\ny,1,2,3\n", "ranks", judge="id")
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ("12,10,8", "abc"),
+        ("points 5,points 4,points 3", "abc"),
+        ("3,2,1", "cba"),
+        ("2,1,0", "cba"),
+        ("8,12,10", "acb"),
+        ("10,20,30", "abc"),
+    ],
+)
+@pytest.mark.parametrize("is_picked", [False, True])
+def test_points_above_places(tmp_path, names, expected, is_picked):
+    """Numbers that fall, and do not end with the first place, are points of the columns."""
+    options = {"columns": names.split(",")} if is_picked else {}
+    survey = read(tmp_path, f"voter,{names}\nk,a,b,c\n", "orders", judge="voter", **options)
+    assert orders_of(survey) == [expected]
+    note = "the numbers of the places fall, as points do"
+    if not is_picked and expected == "abc" and names[:2] != "10":
+        assert any(x.startswith(note) for x in survey.notes)
+
+
+@pytest.mark.parametrize(
+    ("title", "mark"), [("Survey of 2024; n = 3", ","), ("Ann, Bob and Cid", ";")]
+)
+@pytest.mark.parametrize("more", ["", "kind: test\n"])
+def test_a_title_with_the_mark_of_other_tables(tmp_path, title, mark, more):
+    table = "1st,2nd,3rd\na,b,c\nb,a,c\n".replace(",", mark)
+    survey = read(tmp_path, f"{title}\n{more}{table}")
+    assert orders_of(survey) == ["abc", "bac"]
+    assert survey.notes[0].startswith(f"left out above the names of the columns: {title!r}")

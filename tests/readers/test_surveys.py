@@ -11,7 +11,7 @@ from helpers.readers import by_name, in_order, joined, refusal, write
 from numpyro_rankings import Rankings, RankingsError
 from numpyro_rankings.readers import Survey, grids, read_rankings, read_survey, write_survey
 from numpyro_rankings.readers.grids import looks_like_table
-from numpyro_rankings.readers.surveys import survey_of
+from numpyro_rankings.readers.surveys import survey_of, with_sample
 
 ITEMS = ("tea", "coffee", "cocoa", "maté")
 LISTS = [[1, 0], [0, 1, 2, 3], [1, 0], [3], [0, 1, 2, 3]]
@@ -401,7 +401,7 @@ BAD = {
         ["bad.csv:2", "3 cells, expected 2", "in front of the first row"],
     ),
     "a title with empty cells": (
-        "Drinks,,\nby me,,\nwho,x,y\na,1,2\n",
+        "Drinks,,\nby me,,\nwho,x,y\nwho,1,2\n",
         {"judge": "who"},
         ["bad.csv:1: only the first column has a name, 'Drinks'", "title", "remove"],
     ),
@@ -651,3 +651,23 @@ def test_a_spreadsheet_that_states_too_few_rows(tmp_path):
         for name in right.namelist():
             wrong.writestr(name, right.read(name).replace(b'ref="A1:B4"', b'ref="A1:B2"'))
     assert read_survey(path, "ranks").rankings.num_rankings == 3
+
+
+def test_a_sample_of_the_judges_keeps_what_belongs_together(tmp_path):
+    """Each judge has their own ranking, name, row and region still, in the order of the file."""
+    rng = np.random.default_rng(3)
+    orders = [rng.permutation(3) for _ in range(60)]
+    lines = [f"p{k},{'NS'[k % 2]},{','.join('ABC'[i] for i in x)}" for k, x in enumerate(orders)]
+    path = tmp_path / "t.csv"
+    path.write_text("id,region,1st,2nd,3rd\n" + "\n".join(lines) + "\n")
+    whole = read_survey(path, judge="id", about=["region"])
+    some = with_sample(whole, 25)
+    assert some.rankings.num_rankings == len(some.judges) == len(some.rows) == 25
+    places = [int(name[1:]) for name in some.judges]
+    assert places == sorted(set(places)) and (np.asarray(some.rows) == np.array(places) + 2).all()
+    assert some.about["region"] == ["NS"[k % 2] for k in places]
+    row = np.asarray(some.rankings.row_index)[some.label_index]
+    letters = np.array(some.rankings.items)[np.asarray(some.rankings.orderings)[row]]
+    assert [list(x) for x in letters] == [["ABC"[i] for i in orders[k]] for k in places]
+    assert some.notes[-1] == "25 of 60 judges drawn at random; the others are left out"
+    assert with_sample(whole, 25).judges == some.judges and with_sample(whole, 60) is whole

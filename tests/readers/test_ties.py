@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from helpers.readers import by_name, refusal, write
 
-from numpyro_rankings import PartialOrders, Rankings, read_rankings, read_survey
+from numpyro_rankings import PartialOrders, Rankings, RankingsError, read_rankings, read_survey
 
 ITEMS = tuple("abcd")
 # Ann: a > b = c > d; Bob: d > a; Cid: a = b, twice
@@ -227,3 +227,47 @@ def test_strict_preflib_files_of_items_that_were_not_offered(tmp_path):
         path = write(tmp_path, text, f"x.{kind}")
         read = read_rankings(path, unranked="not-offered")
         assert read == Rankings.from_preflib(path, unranked="not-offered")
+
+
+MAYBE_TIED = "1st,2nd,3rd\nAnn,Bob,Cid\nBob,Cid,Ann\nCid,Ann{0}{1},{2}\n"
+
+
+@pytest.mark.parametrize("other", ["Bob", "Zoe"])
+@pytest.mark.parametrize("mark", ["/", " & ", "&", " + ", " // ", "~", " and ", "="])
+@pytest.mark.parametrize("layout", ["orders", "cell"])
+def test_a_text_with_known_names_is_a_tie_or_an_item(tmp_path, layout, mark, other):
+    """Where all names are known, some marks are those of ties; else it is asked."""
+    text = MAYBE_TIED.format(mark, other, "" if other == "Bob" else "Bob")
+    if layout == "cell":
+        text = "list" + text[text.index("\n") :].replace(",", ";").replace(";\n", "\n")
+    path = write(tmp_path, text, "t.csv")
+    one, known = f"Ann{mark}{other}", ["Ann", "Bob", "Cid"]
+    tied = [["Ann", "Bob", "Cid"], ["Bob", "Cid", "Ann"]]
+    tied.append(["Cid", ["Ann", other], *(["Bob"] if other == "Zoe" else [])])
+    as_item = [*known, one]
+    if other == "Bob" and mark in ("/", " // ", "=", "~"):
+        read = read_rankings(path, layout)
+        assert read == PartialOrders.from_buckets(tied, items=read.items) and len(read.items) == 3
+    else:
+        with pytest.raises(RankingsError) as error:
+            read_survey(path, layout)
+        assert repr(one) in str(error.value) and "several" in str(error.value)
+        found = error.value.questions
+        assert found.is_read
+        read = read_rankings(path, layout, **found.options)
+        if found.options.get("items") != as_item:
+            assert read == PartialOrders.from_buckets(tied, items=read.items)
+    # with all names it is what they say
+    strict = read_rankings(path, layout, items=as_item)
+    assert strict.items == tuple(as_item) and not strict.are_partial
+
+
+def test_marks_within_names_are_asked_about_only_beside_the_names(tmp_path):
+    text = "1st,2nd\nR&B,AC/DC\nAC/DC,Salt & Pepper\nSalt & Pepper,C++\nC++,R&B\n"
+    assert len(read_rankings(write(tmp_path, text, "t.csv"), "orders").items) == 4
+    mixed = text + "Salt & Pepper,Pepper\n"
+    with refusal(
+        "t.csv:3: column '2nd': is 'Salt & Pepper' one name, or several? Add separator='&' if it "
+        "is 'Salt', 'Pepper', or items= with all"
+    ):
+        read_rankings(write(tmp_path, mixed, "t.csv"), "orders")

@@ -50,10 +50,19 @@ def row(cells):
     return "".join(f"<td>{cell}</td>" for cell in cells)
 
 
-def test_blocs_come_first_and_groups_are_in_a_table(page, fitted):
+def test_blocs_come_first_and_groups_are_in_an_appendix(page, fitted):
     findings = fitted[1]
     assert findings.blocs_first and len(findings.held) == 6
-    assert headings(page)[:2] == ["The blocs", "Who is in the groups"]
+    names = headings(page)
+    assert names[0] == "The blocs"
+    diagnostics = names.index("Do the chains agree")
+    assert names[diagnostics + 1 : diagnostics + 3] == [
+        "Appendix: the groups",
+        "Who is in the groups",
+    ]
+    # what the blocs put where is shown before
+    assert page.count("in each bloc.</figcaption>") == 1
+    assert page.index("Where they rank the items") < page.index("Appendix: the groups")
     assert "<h3>Group " not in page and "What do they want?" in page
     for k, p in enumerate(findings.held, 1):
         assert f"<tr>{row([k, words.size(p.mean_size)])}" in page
@@ -102,13 +111,10 @@ def test_what_is_said_of_blocs(page_of, fitted, ess):
     south = np.arange(200) % 2 == 1
     for k in range(3):
         members = found.labels == k
-        share = f"{south[members].mean():.0%}"
-        assert (
-            row([f"bloc {k + 1}", f"{1 - south[members].mean():.0%}", share])[
-                : -len(f"<td>{share}</td>")
-            ]
-            in page
-        )
+        counts = (~south)[members].sum(), south[members].sum()
+        cells = [f"{x / members.sum():.0%} ({x})" for x in counts]
+        assert any(row([f"bloc {k + 1}", *y]) in page for y in (cells, cells[::-1]))
+    assert row(["all", "50% (100)", "50% (100)"]) in page
 
 
 def test_blocs_that_were_asked_for_come_after_few_groups(page_of, fitted, monkeypatch):

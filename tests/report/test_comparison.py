@@ -35,16 +35,16 @@ QUICK = dict(num_chains=2, ess=2000, minutes=1, max_draws=10_000)
 def test_leave_one_out_and_parts_against_the_exact_predictions(monkeypatch):
     """Of two items the first is preferred with a probability whose prior is uniform."""
     names, runs, parts_of = [], {}, []
-    run, divide = comparison._run, comparison._parts
+    begin, divide = comparison._begin, comparison._parts
 
-    def run_once(kernel, rankings, *settings):
+    def begin_once(kernel, rankings, *settings):
         """All rankings are run once for both comparisons."""
         counts = tuple(rankings.counts.tolist())
         if counts not in runs:
-            runs[counts] = run(kernel, rankings, *settings)
+            runs[counts] = begin(kernel, rankings, *settings)
         return runs[counts]
 
-    monkeypatch.setattr(comparison, "_run", run_once)
+    monkeypatch.setattr(comparison, "_begin", begin_once)
     monkeypatch.setattr(
         comparison, "_parts", lambda *args: parts_of.append(divide(*args)) or parts_of[-1]
     )
@@ -52,7 +52,7 @@ def test_leave_one_out_and_parts_against_the_exact_predictions(monkeypatch):
         TWO, [PlackettLuceGibbs()], after_model=lambda name, _: names.append(name), **QUICK
     )
     name = "Plackett–Luce (1 group)"
-    assert names == [name] == [one.simplest]
+    assert {*names} == {name} == {one.simplest} and len(names) <= 2
     chosen = np.repeat([14, 6], [14, 6])
     exact = np.log(chosen / 21)  # (1 + chosen - 1) / (2 + 20 - 1)
     np.testing.assert_allclose(one.pointwise[name], exact, atol=0.035)  # 5 standard errors
@@ -74,6 +74,60 @@ def test_leave_one_out_and_parts_against_the_exact_predictions(monkeypatch):
     alike = np.array([np.sum(them == i) for them, i in zip(others, item, strict=True)])
     exact = np.log((1 + alike) / (2 + np.array([len(them) for them in others])))
     np.testing.assert_allclose(parts.pointwise["one"], exact, atol=0.035)
+
+
+class Paced:
+    """A run of which nothing but the goals and the number of draws is known."""
+
+    first_draw = 0
+
+    def __init__(self, pace):
+        self.pace, self.num_draws, self.goals = pace, 0, []
+
+    def until(self, **goals):
+        if not self.goals or not self.pace["ends"]:
+            self.num_draws += self.pace["draws"]
+        self.goals.append(goals)
+
+
+def test_only_models_that_may_be_the_best_are_run_on(monkeypatch):
+    rng = np.random.default_rng(0)
+    base, noise = rng.normal(-3, 0.2, 20), rng.normal(0, 0.1, 20)
+    less = dict(best=0.0, near=-0.1 + noise, far=-2.0 + noise, unclear=noise * 100 - 1.5)
+    paces = {name: dict(draws=10, ends=False) for name in less} | {
+        "near": dict(draws=10, ends=True), "far": dict(draws=2, ends=False)
+    }  # fmt: skip
+    kernels = {name: SliceGibbs(num_components=k) for k, name in enumerate(less, 1)}
+    runs, told = {}, []
+
+    def begin(kernel, *_):
+        return runs.setdefault(
+            kernel.num_components, Paced(paces[[*less][kernel.num_components - 1]])
+        )
+
+    def fit(kernel, run, *_):
+        name = [*less][kernel.num_components - 1]
+        return comparison._Fit(None, base + less[name], *[0.0] * 8)
+
+    monkeypatch.setattr(comparison, "_begin", begin)
+    monkeypatch.setattr(comparison, "_fit", fit)
+    found = compare(TWO, kernels, minutes=8, after_model=lambda name, _: told.append(name))
+    first, rest = dict(rhat=1.05, ess=50, minutes=2), dict(rhat=1.01, ess=200, minutes=6)
+    goals = {name: runs[k].goals for k, name in enumerate(less, 1)}
+    assert goals["best"] == goals["near"] == goals["unclear"] == [first, rest]
+    # its few draws of the first look did not suffice
+    assert goals["far"] == [first, rest] and runs[3].num_draws == 4
+    assert told == [*less, "best", "unclear"]  # the near one had no further draws
+    assert found.simplest == "best" and found.table.index[0] == "best"
+    paces["far"] = dict(draws=4, ends=False)
+    runs.clear()
+    compare(TWO, kernels, minutes=8)
+    assert runs[3].goals == [first]
+    # each part needs all of the time
+    monkeypatch.setattr(comparison, "_predict_parts", lambda *_: base)
+    runs.clear()
+    compare(TWO, kernels, minutes=8, kfold=2)
+    assert runs[1].goals == [{**rest, "minutes": 8}]
 
 
 def test_leagues_that_never_meet(monkeypatch):
@@ -282,16 +336,19 @@ def test_the_command(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr("numpyro_rankings.report.comparison.compare", quick)
     monkeypatch.setattr("numpyro_rankings.cli.compare.use_compilation_cache", lambda: None)
-    command = ["compare", "two.csv", "--components", "1,3-4", "--models", "mallows", "--seed", "3"]
+    command = ["compare", "two.csv", "--components", "1,2,4", "--models", "mallows", "--seed", "3"]
     assert main([*command, "--minutes", "5", "--out", "out"]) == 0
     shown = capsys.readouterr()
-    assert asked["models"] == [*(M.format(x) for x in ("1 group", "3 groups", "4 groups")), ANY]
+    assert asked["models"] == [*(M.format(x) for x in ("1 group", "2 groups", "4 groups")), ANY]
     assert len(asked["rankings"]) == 2 and (asked["minutes"], asked["kfold"]) == (5, 0)
     assert asked["key"] == jax.random.key(3)
     assert "Mallows (1 group): elpd -1,030.0 ± 20.0, 3 s" in shown.err
     lines = [" ".join(line.split()) for line in shown.out.splitlines()]
     assert "Mallows (1 group) -1,030.0 -30.0 ± 5.0 1.5 1.000 0.0% 10%, 20% 3 s" in lines
     assert "What the table says." in lines
+    assert lines[lines.index("To fit Mallows (2 groups):") + 1] == (
+        "numpyro-rankings fit two.csv --seed 3 --components 2"
+    )
     table = pd.read_csv("out/comparison.csv", index_col="model")
     assert table.loc["Mallows (1 group)", "elpd"] == -1030
     assert (tmp_path / "out" / "comparison.svg").read_text().startswith("<?xml")

@@ -82,6 +82,17 @@ def test_chains_apart_are_not_waited_for(found):
     assert not any(step.command for step in next_steps(with_worst(found, 2.18, 5)))
 
 
+@pytest.mark.parametrize("outside", [1, 9])
+def test_a_model_that_misses_something_is_compared(found, monkeypatch, outside):
+    monkeypatch.setattr(module, "judge_fit", lambda _: module.Fit(5, 0, 15, outside))
+    given = {"command": "numpyro-rankings fit ballots.soi --seed 2 --out here --minutes 3"}
+    steps = next_steps(found._replace(checks=(), details=given))
+    expected = "numpyro-rankings compare ballots.soi --seed 2"
+    assert [x.command for x in steps if "predict better" in x.text] == [expected] * (outside > 1)
+    # a page that is written from Python has no command
+    assert expected not in [x.command for x in next_steps(found._replace(checks=()))]
+
+
 @pytest.mark.parametrize(
     ("number", "hint"),
     [

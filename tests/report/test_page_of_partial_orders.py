@@ -6,6 +6,7 @@ from pathlib import Path
 
 import jax
 import numpy as np
+import pandas as pd
 import pytest
 from helpers.command_line import QUICK_FIT
 from helpers.fabricated import (
@@ -17,6 +18,7 @@ from helpers.fabricated import (
 )
 
 from numpyro_rankings import (
+    Comparisons,
     PartialOrders,
     Run,
     cluster_profiles,
@@ -75,6 +77,46 @@ MODELS = {
 }
 
 
+def with_mistakes(mcmc):
+    """Let the draws have probabilities of a mistake of which half are 0.06 and half 0.1."""
+    chains, draws = mcmc._states["z"]["alpha"].shape
+    values = np.tile(np.where(np.arange(draws) % 2, 0.06, 0.1), (chains, 1))
+    mcmc._states["z"]["mistake_probability"] = values.astype(np.float32)
+    return mcmc
+
+
+COMPARED = pd.DataFrame(
+    [
+        (judge, *pair)
+        for judge in range(12)
+        for pair in ("xy", "yz", ("zx", "xz")[judge % 3 > 0], ("xw", "wx")[judge % 2])
+    ],
+    columns=["judge", "winner", "loser"],
+)
+
+
+@pytest.mark.parametrize("model", ["mallows", "plackett-luce"])
+def test_comparisons_that_may_be_mistakes(model, folder, monkeypatch, capsys):
+    """Page, screen and tables say how many are, and what is left out; chains that disagree too."""
+    make, options = MODELS[model]
+    compared = Comparisons.from_pairs(COMPARED, "judge").unique()
+    mcmc = with_mistakes(apart(make(compared.of_all_items() if model == "mallows" else compared)))
+    page = fitted(compared, mcmc, ["--model", model, *options], monkeypatch)
+    said = "About 8% of the comparisons go against the judge's own order"
+    left_out = "Predictive checks and blocs are left out: they are not computed where comparisons"
+    printed = " ".join(capsys.readouterr().out.split())
+    for text in (page.replace("&#39;", "'"), printed):
+        assert said in text and left_out in text
+    assert "12 rankings (4 distinct) of 4 items; 4 of 12 judges contradict themselves; any" in page
+    assert "Does the model fit" not in page
+    clusters = read_csv("clusters.csv")
+    (mean,) = {row["mistake_probability"] for row in clusters}
+    assert float(mean) == pytest.approx(0.08, abs=0.004)
+    assert {row["mistake_probability_high"] for row in clusters} == {"0.1"}
+    assert "x > y" in read_csv("assignments.csv")[0]["ordering"]
+    assert not Path("out/blocs.csv").exists()
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_fit(model, folder, monkeypatch, capsys):
     """The command writes the page and all tables; they say what ties are."""
@@ -112,7 +154,9 @@ def test_what_cannot_be_computed_is_left_out(folder):
     with pytest.warns(UserWarning, match="log likelihood of 10 rankings was left out: row 1: "):
         data = to_inference_data(mcmc, WIDE)
     found = findings.findings_of(data, WIDE, checks=None)
-    assert found.blocs is None and "No blocs are searched: more than 50,000" in found.no_blocs
+    limit = "a search sums over the orders of at most 16 items that are tied or not compared, and"
+    said = f"No blocs are searched: {limit} there are 17 in row 1."
+    assert found.blocs is None and found.no_blocs == said
     write_report("page.html", data, WIDE, checks=None)
     assert "No blocs are searched" in Path("page.html").read_text(encoding="utf-8")
 
@@ -180,9 +224,14 @@ def test_page_from_a_run(name, folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kfold", [0, 2])
-def test_compare(kfold):
-    """Densities of judges are finite, and there are checks."""
+@pytest.mark.parametrize("kind", ["ties", "mistakes"])
+def test_compare(kind, kfold):
+    """Densities of judges are finite, and there are checks unless comparisons may be mistakes."""
     models = [SliceGibbs(max_clusters=8), PlackettLuceGibbs()]
-    found = compare(TIED, models, kfold=kfold, num_chains=2, rhat=2, ess=10, max_draws=50)
+    data = TIED if kind == "ties" else Comparisons.from_pairs(COMPARED, "judge")
+    found = compare(data, models, kfold=kfold, num_chains=2, rhat=2, ess=10, max_draws=50)
     assert len(found.table) == 2
-    assert np.isfinite(found.table[["elpd", "se", "first_outside", "pairs_outside"]]).all(None)
+    assert np.isfinite(found.table[["elpd", "se"]]).all(None)
+    assert np.isfinite(found.table[["first_outside", "pairs_outside"]]).all(None) == (
+        kind == "ties"
+    )

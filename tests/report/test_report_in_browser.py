@@ -273,6 +273,17 @@ def test_it_prints_on_two_sheets(page, request, tmp_path):
         assert num_sheets(path) == number, what
 
 
+def test_the_summary_prints_on_one_sheet(tmp_path):
+    """Also of eight blocs of long names."""
+    data = simulate_mallows_mixture(jax.random.key(1), 1000, 9, 9, 13, 1.5, items=LONG_NAMES)
+    mcmc = with_groups(fabricated_mcmc(data.rankings, num_slots=16), data)
+    found = findings_of(mcmc, data.rankings, details=DETAILS, blocs=8, checks=None)
+    summary = tmp_path / "summary.html"
+    write_findings(tmp_path / "r.html", found, data.rankings, title="Dublin", summary=summary)
+    assert summary.read_text(encoding="utf-8").count("<tr><td>bloc ") == 8
+    assert num_sheets(summary) == 1
+
+
 @pytest.mark.parametrize("page", ["with_blocs", "with_long_names"])
 def test_no_sheet_ends_before_it_is_full(page, request, tmp_path):
     """After a short answer the diagnostics, or as much of them as there is room for, go on."""

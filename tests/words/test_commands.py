@@ -1,8 +1,19 @@
 """Commands as text, with other options."""
 
+import argparse
+
 import pytest
 
-from numpyro_rankings.words.commands import answered, beside, with_options, without
+from numpyro_rankings.cli.program import make_parser
+from numpyro_rankings.words import commands
+from numpyro_rankings.words.commands import (
+    answered,
+    beside,
+    compare_command,
+    fit_command,
+    with_options,
+    without,
+)
 
 
 def test_options_are_taken_off_with_their_values():
@@ -15,6 +26,32 @@ def test_other_values():
     command = "numpyro-rankings fit 'my file.csv' --blocs=3 --resume west"
     expected = "numpyro-rankings fit 'my file.csv' --resume west --blocs 2"
     assert with_options(command, {"--blocs": 2}) == expected
+
+
+def test_commands_for_the_same_file():
+    fit = "numpyro-rankings fit 'my file.csv' --judge id --model plackett-luce --components dp"
+    fit += " --approximate --minutes 3 --seed 3 --out=here --force --ess=50"
+    assert compare_command(fit) == "numpyro-rankings compare 'my file.csv' --judge id --seed 3"
+    compare = "numpyro-rankings compare x.soi --evidence --components 1-6 --kfold=5 --chains 2"
+    compare += " --models mallows --no-process --no-progress"
+    expected = "numpyro-rankings fit x.soi --chains 2 --no-progress --components 3"
+    assert fit_command(compare, {"--components": 3}) == expected
+
+
+def test_options_that_only_one_of_two_commands_has():
+    (found,) = (x for x in make_parser()._actions if isinstance(x, argparse._SubParsersAction))
+    fit, compare = (found.choices[name]._actions for name in ("fit", "compare"))
+    fit, compare = ({x for a in y for x in a.option_strings if len(x) > 2} for y in (fit, compare))
+    assert {*commands._OF_FIT} == fit - compare
+    assert {*commands._OF_COMPARE} == compare - fit
+    assert {*commands._OF_RUN} < fit & compare
+    flags = {
+        x.option_strings[-1]
+        for name in ("fit", "compare")
+        for x in found.choices[name]._actions
+        if x.nargs == 0
+    }
+    assert {*commands._FLAGS} == flags & {*commands._OF_FIT, *commands._OF_COMPARE}
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """How messages write options, in Python and in commands."""
 
+import shlex
+
 import pytest
 
 from numpyro_rankings import RankingsError, read_rankings
@@ -37,6 +39,22 @@ def test_readers_and_commands_say_the_same_in_their_words(tmp_path, monkeypatch,
     with pytest.raises(RankingsError) as error:
         read_rankings("x.csv", "ranks")
     meant = "if it means that the item is not ranked, add"
-    assert str(error.value) == f"{said}; {meant} missing='n/a'"
+    whether = "if it says whether the item was offered"
+    ways = "or offered='n/a' or not_offered='n/a'"
+    assert str(error.value) == f"{said}; {meant} missing='n/a', {ways} {whether}"
     assert main(["describe", "x.csv", "--layout", "ranks"]) == 2
-    assert f"{said}; {meant} --missing n/a\n" in capsys.readouterr().err
+    ways = "or --offered n/a or --not-offered n/a"
+    assert f"{said}; {meant} --missing n/a, {ways} {whether}\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("code", ["-", "–", "—", ".", "n/a", "-9", "?"])
+@pytest.mark.parametrize("name", ["missing", "offered", "not_offered"])
+def test_codes_are_taken_as_messages_write_them(tmp_path, monkeypatch, capsys, code, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").write_text(f"x,y,z\n1,2,{code}\n2,1,3\n", encoding="utf-8")
+    assert main(["describe", "x.csv", "--layout", "ranks"]) == 2
+    with options_of_commands():
+        text = option(name, code)
+    assert text in capsys.readouterr().err
+    assert main(["describe", "x.csv", "--layout", "ranks", *shlex.split(text)]) == 0
+    assert "2 rankings of 3 items" in capsys.readouterr().out

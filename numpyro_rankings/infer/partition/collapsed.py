@@ -119,6 +119,25 @@ class CollapsedGibbs(PartitionKernel):
         return update_labels_in_turn(key, labels, given)
 
 
+def log_given_others(labels: Array, given: Given) -> Array:
+    """Log probability of each point given the others and their labels, (N,).
+
+    It is the sum over its own label: that of the weights of Algorithm 3, divided by N - 1 + α.
+    """
+    size = given.points.size
+    block = min(_BLOCKS[1], size)
+    sizes, clusters = given.sizes_of(labels), given.clusters_of(labels)
+    start = jnp.array(0)
+    progress = _Progress(start, start, labels, sizes, clusters, jnp.array(False))
+    index = jnp.minimum(jnp.arange(-(-size // block) * block), size - 1).reshape(-1, block)
+
+    def of_block(index: Array) -> Array:
+        return jax.nn.logsumexp(_log_weights(progress, index, given)[0], axis=1)
+
+    log_sums = jax.lax.map(of_block, index).reshape(-1)[:size]
+    return log_sums - jnp.log(size - 1 + given.prior.alpha)
+
+
 class _Progress(NamedTuple):
     """How far a sweep has come."""
 

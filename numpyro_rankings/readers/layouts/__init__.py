@@ -20,6 +20,7 @@ from numpyro_rankings.readers.layouts.orders import Orders
 from numpyro_rankings.readers.layouts.pairs import Pairs
 from numpyro_rankings.readers.layouts.ranks import Ranks
 from numpyro_rankings.readers.layouts.votes import BallotVotes
+from numpyro_rankings.readers.other_questions import columns_of_games
 from numpyro_rankings.readers.questions import QuestionSpec, meaning_of_header, options_beside
 from numpyro_rankings.words.options import option
 
@@ -69,6 +70,13 @@ def refuse_pairs(
 def _ask_layout(grid: Grid, picked: Sequence[int], spec: QuestionSpec) -> NoReturn:
     """Show the first row in two ways; an answer is what may be read, and is not read wrongly."""
     columns = [grid.cells[k] for k in picked]
+    if games := columns_of_games(grid, [x.name for x in columns]):
+        shown = names_shown(list(map(repr, games)))
+        raise RankingsError(
+            f"{grid.header_place}: does each row compare two items, with what each scored, as the "
+            f"columns {shown} may say? If so, add {option('layout', Pairs.name)} and "
+            f"{option('columns', games)}; if not, the layout is needed: add {option('layout')}"
+        )
     texts = [{*column.values} - {""} for column in columns]
     # places have items in common, and what names the judges has nothing in common with them
     others = [
@@ -76,7 +84,7 @@ def _ask_layout(grid: Grid, picked: Sequence[int], spec: QuestionSpec) -> NoRetu
         for column, x in zip(columns, texts, strict=True)
         if len(x) > 1 and not any(x & y for y in texts if y is not x)
     ]
-    beside = next((x for x in columns if meaning_of_header(x, spec)), None)
+    beside = next((x for x in (*others, *columns) if meaning_of_header(x, spec)), None)
     if beside is None and others[:1] == columns[:1] and 2 * len(others) < len(columns):
         beside = columns[0]
     if beside is not None and len(columns) > 1:

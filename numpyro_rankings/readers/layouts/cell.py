@@ -6,8 +6,9 @@ import itertools
 import json
 import re
 from array import array
+from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_counted, names_shown
 from numpyro_rankings.readers.answers import (
     RANK_OF,
+    cells_are_ranks,
+    numbers_in,
     refuse_missing_items,
     text_key,
     without_missing,
@@ -25,14 +28,29 @@ from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.layouts.base import MARK_WORDS, Lines
 from numpyro_rankings.readers.layouts.orders import Orders
 from numpyro_rankings.readers.lists import remedy_of_gap
-from numpyro_rankings.readers.questions import Question, QuestionSpec
+from numpyro_rankings.readers.questions import (
+    Question,
+    QuestionSpec,
+    meaning_of_header,
+    options_beside,
+)
+from numpyro_rankings.readers.tied_names import (
+    TIE,
+    TiedNames,
+    find_ties,
+    inside_brackets,
+    is_outside,
+    options_of_unsure,
+    readable_mark,
+    split_outside,
+)
 from numpyro_rankings.readers.votes import sure_words_of_ballots, words_of_ballots
-from numpyro_rankings.words import shorten
+from numpyro_rankings.words import plural, shorten
 from numpyro_rankings.words.options import option
 
 _SHOWN, _LENGTH = 3, 60  # items in a message, and letters of a text
 _MARKS = ("->", ";", ">", "|", "\n", ",", "→", "≻")
-_ARROW = re.compile("[>≻→]")
+_ARROW = re.compile(r"\s*(?:->|[>≻→])\s*")
 _NUMBER_OF_ITEM = re.compile(r"(?:^|(?<=\s))[(#]?(\d{1,3})[.)]\s+(?=\S)")
 _WITH_RANK = re.compile(r".*\S\s*(?:[:=]\s*\d{1,3}|\(\d{1,3}\))", re.DOTALL)
 _NUMBERED = re.compile(r"[(#]?(\d{1,3})\s*[.):](?!\d)\s*(.+)", re.DOTALL)  # not 1.5
@@ -47,7 +65,6 @@ class Cell(Orders):
 
     name = "cell"
     columns_are = "the list"
-    takes_mark_of_ties = False
 
     def sign(self, table: Table, picked: Sequence[int], spec: QuestionSpec) -> str:
         """A single column was picked, or is there."""
@@ -59,10 +76,9 @@ class Cell(Orders):
         super().check_question(grid, picked, spec)
         if len(picked) != 1:
             names = [repr(shorten(grid.columns[k], _LENGTH)) for k in picked]
-            orders = f", or add {option('layout', 'orders')} if each column is a place"
             raise RankingsError(
                 f"{grid.name}: the layout cell has one column, not {len(names)}; pick it with "
-                f"{option('columns')}{'' if spec.has_header else orders}; the columns are "
+                f"{option('columns')}{_other_layout(grid, picked, spec)}; the columns are "
                 f"{names_counted(names, 12)}"
             )
 
@@ -70,12 +86,16 @@ class Cell(Orders):
         """Split the cells into a column for each place."""
         grid, spec = question.grid, question.spec
         (column,), _ = without_missing(grid, question.columns, spec.missing, None)
-        places, mark, notes = _places_of_cells(grid, column, spec)
+        read = _lists_of_cells(grid, column, spec)
+        places = _places_of_lists(grid, column, read, spec)
         # a word may be a whole cell, or at a place of a list
         every = [*question.columns, *places]
         (_, *places), missing = without_missing(grid, every, spec.missing, None, "place")
-        refuse_missing_items(grid, places, {*(spec.items or ()), *sure_words_of_ballots(places)})
-        question = question._replace(spec=spec._replace(tie_mark=mark))
+        known = {*(spec.items or ()), *sure_words_of_ballots(places), *read.ties.unsure}
+        refuse_missing_items(grid, places, known)
+        _refuse_unsure(grid, column, read, spec)
+        notes = [*read.notes, *_notes_of_ties(column, read)]
+        question = question._replace(spec=spec._replace(tie_mark=read.mark))
         return question.with_columns(places, [*missing, *notes])
 
     def refuse_words_of_ballots(self, question: Question, words: Sequence[str]) -> NoReturn:
@@ -99,23 +119,73 @@ class Cell(Orders):
         return np.arange(len(orderings)), {"order": ["".join(row) for row in named.tolist()]}
 
 
+def _other_layout(grid: Grid, picked: Sequence[int], spec: QuestionSpec) -> str:
+    """Return the layout of several columns of which none has lists, for a message."""
+    columns = [grid.cells[k] for k in picked]
+    places = f", or add {option('layout', 'orders')} if each column is a place"
+    if any(mark in text for column in columns for text in column.values for mark in _MARKS):
+        return "" if spec.has_header else places
+    names = {name.casefold() for name in grid.columns}
+    beside = next((x for x in columns if meaning_of_header(x, spec)), None)
+    if beside is not None and not ("item" in names and names & {"rank", "position"}):
+        return f", or {options_beside(beside, spec)}"
+    if "item" in names and names & {"rank", "position"}:
+        return f", or add {option('layout', 'long')} if each row is one judge and one item"
+    if cells_are_ranks(columns, spec.missing) or 2 * (numbers_in(columns) > 0).mean() > 1:
+        return f", or add {option('layout', 'ranks')} if each column is an item with its ranks"
+    return places
+
+
 _Split = Callable[[str], list[str]]
 
 
-def _places_of_cells(
-    grid: Grid, column: Column, spec: QuestionSpec
-) -> tuple[list[Column], str | None, list[str]]:
-    """Split cells that hold a whole order into a column for each place.
+class _Lists(NamedTuple):
+    """How cells are read."""
 
-    Words that mean that nothing is ranked stay, and are no items. The mark between tied items is
-    returned, if it is known.
-    """
+    split: _Split  # the texts at the places of a list, with the mark between those that are tied
+    mark: str
+    ties: TiedNames
+    parts: list[str]  # the distinct texts at places, before ties are found
+    notes: list[str]
+
+
+def _lists_of_cells(grid: Grid, column: Column, spec: QuestionSpec) -> _Lists:
+    """Return how cells that hold a whole order are read."""
     texts = [text for text in column.values if text]
     if not texts:
-        return [column], None, []
+        return _Lists(lambda text: [], TIE, TiedNames({}, {}, []), [], [])
     split, notes = _way_without_brackets(grid, column, texts, spec)
-    mark = _mark_of_ties(texts, split)
-    known = None if spec.items is None else set(spec.items)
+    parts = list(dict.fromkeys(x for text in texts for x in split(text) if x))
+    arrows = next((m[0] for text in texts if (m := _ARROW.search(text))), "")
+    if any(map(_ARROW.search, parts)):
+        arrows = ""
+    known = None if spec.items is None else {*spec.items, *spec.aliases}
+    ties = find_ties([x for x in parts if TIE not in x], known, set(spec.aliases), arrows)
+    if half := next((x for x, names in ties.names.items() if not all(names)), None):
+        text = next(x for x in texts if half in split(x))
+        raise RankingsError(
+            f"{grid.at_text(column, text)}: {half[:40]!r} has an empty name beside a mark of ties"
+        )
+    _refuse_list_as_tie(grid, column, texts, split, ties)
+    joined = {x: TIE.join(names) for x, names in ties.names.items()}
+    every = [joined.get(x, x) for x in parts]
+    mark = readable_mark(every)
+    new = {x: y.replace(TIE, mark) for x, y in zip(parts, every, strict=True)}
+
+    def with_ties(text: str) -> list[str]:
+        return [new.get(x, x) for x in split(text)]
+
+    return _Lists(with_ties, mark, ties, parts, notes)
+
+
+def _places_of_lists(grid: Grid, column: Column, read: _Lists, spec: QuestionSpec) -> list[Column]:
+    """Split cells that hold a whole order into a column for each place.
+
+    Words that mean that nothing is ranked stay, and are no items.
+    """
+    if not read.parts:
+        return [column]
+    known = None if spec.items is None else {*spec.items, *spec.aliases}
     index: dict[str, int] = {"": 0}
     lengths = np.zeros(len(column.values), np.int32)
     flat = array("i")
@@ -125,17 +195,17 @@ def _places_of_cells(
         return _without_end(["" if words and text_key(x) in words else x for x in parts])
 
     for k, text in enumerate(column.values):
-        parts = _without_end(split(text))
+        parts = _without_end(read.split(text))
         said = said_of(parts)
-        listed = [name for x in said if x for name in _tied_names(x, mark, known)]
+        listed = [name for x in said if x for name in x.split(read.mark)]
         if (
             (len(listed) < len(said) and not spec.closes_gaps)
             or len(set(listed)) < len(listed)
             or (known is not None and not known.issuperset(listed))
         ):
-            number = int(column.mapped(lambda x: "" in said_of(_without_end(split(x))), bool).sum())
+            has_gap = column.mapped(lambda x: "" in said_of(_without_end(read.split(x))), bool)
             fill = f"{option('gaps', 'fill')} puts an item there that is the only one left out"
-            hint = f"{remedy_of_gap('', number, spec.is_not_offered)}, and {fill}"
+            hint = f"{remedy_of_gap('', int(has_gap.sum()), spec.is_not_offered)}, and {fill}"
             _refuse_list(grid.at_text(column, text), said, listed, spec, hint)
         lengths[k] = len(parts)
         for part in parts:
@@ -146,25 +216,54 @@ def _places_of_cells(
     every = np.ones(len(column.codes), bool)
     names = list(index)
     columns = [Column(f"place {k + 1}", names, codes[column.codes, k]) for k in places]
-    return [column.keep(every) for column in columns], mark, notes
+    return [column.keep(every) for column in columns]
 
 
-def _mark_of_ties(texts: Sequence[str], split: _Split) -> str | None:
-    """Return what is between tied items in lists with arrows between the others, as A > B = C."""
-    parts = "\n".join(x for text in texts for x in split(text))
-    is_by_arrows = _ARROW.search("\n".join(texts)) and not _ARROW.search(parts)
-    return next((mark for mark in "=~" if is_by_arrows and mark in parts), None)
+def _notes_of_ties(column: Column, read: _Lists) -> list[str]:
+    """Return at how many places items are tied, and which texts were read as one name."""
+    notes = []
+    if any(read.mark in x for text in column.values for x in read.split(text)):
+        counts = column.counts()
+        tied = [(x, text) for text in counts for x in read.split(text) if read.mark in x]
+        number = sum(counts[text] for _, text in tied)
+        notes.append(
+            f"{plural(number, 'tie')} in the cells, such as {shorten(tied[0][0], _LENGTH)}"
+        )
+    if joined := read.ties.joined:
+        shown = names_shown([repr(shorten(x, _LENGTH)) for x in joined])
+        notes.append(f"read as one item, because its parts are at no other place: {shown}")
+    return notes
 
 
-def _tied_names(text: str, mark: str | None, known: set[str] | None) -> list[str]:
-    """Return the names at a place, as far as they are known to be several."""
-    marks = [mark] if mark else [] if known is None else ["=", "|", "/", ";", ","]
-    for one in marks:
-        names = [x.strip() for x in text.split(one)]
-        is_known = known is not None and text in known
-        if len(names) > 1 and not is_known and (mark or known is None or known.issuperset(names)):
-            return names
-    return [text]
+def _refuse_unsure(grid: Grid, column: Column, read: _Lists, spec: QuestionSpec) -> None:
+    """Refuse a text that may be one name, or several that are tied."""
+    words = {text_key(word) for word in spec.missing}
+    unsure = next((x for x in read.ties.unsure if text_key(x) not in words), None)
+    if unsure is None:
+        return
+    text = next(x for x in column.values if unsure in read.split(x))
+    parts = [x for x in read.parts if text_key(x) not in words]
+    raise RankingsError(
+        f"{grid.at_text(column, text)}: is {shorten(unsure, _LENGTH)!r} one name, or several that "
+        f"are tied? {options_of_unsure(read.ties, parts, unsure)}"
+    )
+
+
+def _refuse_list_as_tie(
+    grid: Grid, column: Column, texts: Sequence[str], split: _Split, ties: TiedNames
+) -> None:
+    """Refuse brackets around a whole list, where no other list has them around a part."""
+    lists = [split(text) for text in texts]
+    in_brackets = {x for x in (*ties.names, *ties.unsure) if inside_brackets(x)}
+    if any(len(x) > 1 and not in_brackets.isdisjoint(x) for x in lists):
+        return
+    k = next((k for k, x in enumerate(lists) if len(x) == 1 and x[0] in in_brackets), None)
+    if k is not None:
+        raise RankingsError(
+            f"{grid.at_text(column, texts[k])}: {shorten(texts[k], _LENGTH)!r} is in brackets, and "
+            "other lists are not: take the brackets off if it is a list, or write = between the "
+            "names if all are tied"
+        )
 
 
 def _without_end(parts: list[str]) -> list[str]:
@@ -198,7 +297,9 @@ def _way_without_brackets(
 def _without_brackets(text: str) -> str | None:
     """Return what is in the brackets around a whole cell, or None if there are none."""
     match = _AROUND.fullmatch(text)
-    return None if match is None else next(x for x in match.groups() if x is not None).strip()
+    if match is None:
+        return inside_brackets(text)  # which may have others within
+    return next(x for x in match.groups() if x is not None).strip()
 
 
 def _way_to_split(
@@ -207,7 +308,8 @@ def _way_to_split(
     """Return how cells are split into items; the numbers in front of them are taken off."""
     split, note = _way_by_marks(grid, column, texts, spec)
     notes = [f"column {column.name!r}: {note}"]
-    if spec.items is not None and set(spec.items).issuperset(filter(None, split(texts[0]))):
+    listed = [name for x in split(texts[0]) if x for name in x.split(TIE)]
+    if spec.items is not None and set(spec.items).issuperset(listed):
         return split, notes
     if all(_NUMBERED.fullmatch(x) for text in texts for x in split(text) if x):
         notes.append("the numbers of the items in the cells were taken off")
@@ -226,15 +328,15 @@ def _way_by_marks(
     if spec.separator is None and all(map(_is_numbered, texts)):
         return _split_numbered, "the items are separated by their numbers"
     mark = MARK_WORDS.get(spec.separator or "", spec.separator)
-    mark = mark or _mark_of(grid, column, texts, spec.items)
-    if not any(mark in text for text in texts):
+    mark = mark or _mark_of(grid, column, texts, spec)
+    if not any(is_outside(mark, text) for text in texts):
         raise RankingsError(
             f"{grid.at_text(column, texts[0])}: the separator {mark!r} is in no cell, such as "
             f"{shorten(texts[0], _LENGTH)!r}"
         )
 
     def split(text: str) -> list[str]:
-        return [x.strip() for x in text.split(mark)]
+        return split_outside(text, mark)
 
     return split, f"the items are separated by {mark!r}"
 
@@ -264,7 +366,10 @@ def _refuse_list(
 
 
 def _list_in(text: str) -> list[str] | None:
-    """Return the list in a cell such as ``["A","B"]`` or ``['A', 2]``, of JSON or of Python."""
+    """Return the list in a cell such as ``["A","B"]`` or ``['A', 2]``, of JSON or of Python.
+
+    Lists in it, as in ``["A", ["B", "C"]]``, are ties.
+    """
     if not text.startswith("["):
         return None
     # Python joins texts without a comma between them, which NumPy writes so
@@ -272,8 +377,9 @@ def _list_in(text: str) -> list[str] | None:
     for read in (json.loads, ast.literal_eval)[: 1 + is_python]:
         with contextlib.suppress(ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             value = read(text)
-            if isinstance(value, list) and all(type(x) in (str, int) for x in value):
-                return [str(x).strip() for x in value]
+            places = [x if isinstance(x, list | tuple | set) else [x] for x in value]
+            if all(type(name) in (str, int) for names in places for name in names):
+                return [TIE.join(str(name).strip() for name in names) for names in places]
     return None
 
 
@@ -315,36 +421,67 @@ def _refuse_parts(grid: Grid, column: Column, texts: Sequence[str], split: _Spli
         )
 
 
-def _mark_of(grid: Grid, column: Column, texts: Sequence[str], items: Sequence[str] | None) -> str:
+def _mark_of(grid: Grid, column: Column, texts: Sequence[str], spec: QuestionSpec) -> str:
     """Return what separates the items in cells; if several marks may, show a cell in both ways."""
-    marks = [mark for mark in _MARKS if any(mark in text for text in texts)]
+    marks = [mark for mark in _MARKS if any(is_outside(mark, text) for text in texts)]
     if "->" in marks and not any(">" in text.replace("->", "") for text in texts):
         marks.remove(">")
     if len(marks) > 1:
         # some tools write it behind each item
         ends = [mark for mark in marks if all(text.endswith(mark) for text in texts)]
         marks = ends if len(ends) == 1 else marks
-    if len(marks) > 1 and items is not None:
-        known = {*items, ""}
-        fits = [m for m in marks if all(x.strip() in known for t in texts for x in t.split(m))]
+    if len(marks) > 1 and spec.items is not None:
+        known = {*spec.items, ""}
+        fits = [m for m in marks if all(x in known for t in texts for x in split_outside(t, m))]
         marks = fits if len(fits) == 1 else marks
     if len(marks) == 1:
         return marks[0]
     if not marks:
-        raise RankingsError(
-            f"{grid.at_text(column, texts[0])}: what separates the items in "
-            f"{shorten(texts[0], _LENGTH)!r}? Name it with {option('separator')}"
-        )
+        _refuse_single_names(grid, column, texts, spec.judge)
     text = max(texts, key=lambda text: sum(mark in text for mark in marks))
     words = {mark: word for word, mark in MARK_WORDS.items()}
     ways = [
         f"With {option('separator', words.get(mark, mark))} it is "
-        f"{[x.strip() for x in text.split(mark) if x.strip()]}"
+        f"{[x for x in split_outside(text, mark) if x]}"
         for mark in marks
         if mark in text
     ]
     raise RankingsError(
         f"{grid.at_text(column, text)}: what separates the items? {'; '.join(ways)}"
+    )
+
+
+def _refuse_single_names(
+    grid: Grid, column: Column, texts: Sequence[str], judge: str | None
+) -> NoReturn:
+    """Say which layout a column has whose cells are no lists, as far as they show."""
+    where = f"{grid.at_text(column, texts[0])}: {shorten(texts[0], _LENGTH)!r}"
+    words = [re.findall(r"[^\s()\[\]{}]+", text) for text in texts]
+    often = Counter(x for listed in words for x in set(listed))
+    has_blanks = any(len(listed) > 1 for listed in words)
+    if len(texts) > 1 and has_blanks and min(often.values()) > 1:
+        raise RankingsError(
+            f"{where}: what separates the items? Blanks do with {option('separator', 'space')}; "
+            f"name another text with {option('separator')}"
+        )
+    one = f"{where} is a single {'number' if texts[0].isdecimal() else 'name'}, as in all cells"
+    if has_blanks:
+        one = f"{where} has no mark between items, nor has any cell"
+    lists = f"; if the cells are lists, name what separates the items with {option('separator')}"
+    if judge is not None and max(grid.column(judge).counts().values()) > 1:
+        raise RankingsError(
+            f"{one}, and judges have several rows: write the items of a judge in one cell, as "
+            f"'A > B', or their ranks in a column of their own, and add "
+            f"{option('layout', 'long', False)}, without {option('columns')}{lists}"
+        )
+    if len(grid.cells) == 1 and has_blanks:
+        raise RankingsError(
+            f"{one}: name what separates the items with {option('separator')}; if each cell is "
+            "the only choice of a judge, write the judges in a column beside it"
+        )
+    raise RankingsError(
+        f"{one}: add {option('layout', 'orders')} if it is the only choice of a judge, or a place "
+        f"among others that {option('columns')} picks too{lists}"
     )
 
 

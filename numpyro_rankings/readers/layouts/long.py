@@ -12,9 +12,11 @@ from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.layouts.base import Layout, Lines
 from numpyro_rankings.readers.lists import Lists, lists_of_ranks
 from numpyro_rankings.readers.questions import (
+    DUPLICATES,
     Question,
     QuestionSpec,
     check_columns,
+    have_other_items,
     is_repeated,
     meaning_of_header,
     one_answer_each,
@@ -105,7 +107,7 @@ class Long(Layout):
 
         ranked = ranks > 0
         entries = judge.codes[ranked], items[ranked], ranks[ranked]
-        lists = lists_of_ranks(names, entries, first, where, spec)
+        lists = lists_of_ranks(names, entries, first, where, spec, question.have_means)
         if question.offered is None:
             return lists
         offered = np.full((len(first), len(names)), not spec.is_not_offered)
@@ -148,9 +150,10 @@ def _items(question: Question, judge: Column) -> tuple[tuple[str, ...], np.ndarr
     grid, item = question.grid, question.special_column(question.spec.item)
     for column in (judge, item):
         if (blank := column.is_blank()).any():
+            rows = np.flatnonzero(blank)
             raise RankingsError(
-                f"{grid.at(int(np.argmax(blank)), column)} is empty; write the "
-                "name in each row, also where it is that of the row above"
+                f"{grid.at(rows[0], column)} is empty{grid.also(rows)}; write the name in each "
+                "row, also where it is that of the row above, or remove such rows"
             )
     names = question.spec.items or tuple(item.values)
     if question.spec.items is None:
@@ -164,28 +167,48 @@ def _items(question: Question, judge: Column) -> tuple[tuple[str, ...], np.ndarr
             f"{grid.where(row)}: there is no item {item.text(row)[:40]!r}; expected "
             f"{names_shown(names)}"
         )
-    if (again := is_repeated(judge.codes * np.int64(len(names)) + items)).any():
-        row, number = int(np.argmax(again)), len(np.unique(judge.codes[again]))
-        others = f", as {number:,} judges do" if number > 1 else ""
+    keys = judge.codes * np.int64(len(names)) + items
+    if (again := is_repeated(keys)).any():
+        row, twice = int(np.argmax(again)), np.unique(judge.codes[again])
+        others = f", as {len(twice):,} judges do" if len(twice) > 1 else ""
+        first, last, drop = (option("duplicates", x) for x in DUPLICATES)
+        none = f", {drop} none" if len(twice) < len(judge.values) else ""
+        how = f"if these are two answers, {first} or {last} reads one of them{none}"
+        if have_other_items(judge.codes, keys)[twice].any():
+            how = "these are not two whole answers: remove the line that is wrong"
+            if len(twice) < len(judge.values):
+                how += f", or {drop} reads no answer of judges with an item twice"
         raise RankingsError(
             f"{grid.where(row)}: judge {judge.text(row)!r} ranks {item.text(row)!r} twice{others}; "
-            f"if these are two answers, {option('duplicates', 'first')} or "
-            f"{option('duplicates', 'last')} reads one of them, {option('duplicates', 'drop')} none"
+            f"{how}"
         )
     return names, items
 
 
-def refuse_several_texts(question: Question, judge: Column, first: np.ndarray) -> None:
-    """Refuse a judge of whom the rows say different things."""
+def refuse_several_texts(
+    question: Question, judge: Column, first: np.ndarray, without_judge: str = ""
+) -> None:
+    """Refuse a judge of whom the rows say different things.
+
+    :param without_judge: what it is to leave out the option of the judge, if that may be.
+    """
     grid, spec = question.grid, question.spec
-    for name in (*spec.about, spec.counts, spec.offers):
+    for meaning, name in (
+        *(("about", name) for name in spec.about),
+        ("count", spec.counts),
+        ("offered", spec.offers),
+    ):
         if name is None:
             continue
         column = question.special_column(name)
         earlier = first[judge.codes]
         if (differs := column.codes != column.codes[earlier]).any():
-            row = int(np.argmax(differs))
+            rows = np.flatnonzero(differs)
+            row = int(rows[0])
+            way = f", or {option('judge')}{without_judge}" if without_judge else ""
             raise RankingsError(
                 f"{grid.at(row, column)} is {column.text(row)!r}, but "
                 f"{column.text(earlier[row])!r} in an earlier row of judge {judge.text(row)!r}"
+                f"{grid.also(rows)}; write the same in all rows of a judge, or leave out "
+                f"{option(meaning, name, False)}{way}"
             )

@@ -1,5 +1,6 @@
 """A column for each place, the best first, with the name of the item there."""
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
@@ -21,6 +22,7 @@ from numpyro_rankings.readers.layouts.base import MARK_WORDS, Layout, Lines, hav
 from numpyro_rankings.readers.lists import Lists, notes_of_holes, remedy_of_gap
 from numpyro_rankings.readers.other_questions import refuse_ticks
 from numpyro_rankings.readers.questions import Question, QuestionSpec, options_beside
+from numpyro_rankings.readers.tied_names import JOINING, PARTLY, segments
 from numpyro_rankings.readers.votes import sure_words_of_ballots
 from numpyro_rankings.words import shorten
 from numpyro_rankings.words.options import option
@@ -28,8 +30,7 @@ from numpyro_rankings.words.options import option
 _LENGTH = 60  # letters of a name in a message
 _NO_PLACE = re.compile(r"\s*(?:#|no|nr|number|\d+\W*$)", re.IGNORECASE)  # may be items, as #1
 _WITH_NUMBER = re.compile(r"((?:.*\D)?)(\d{1,4})(\D*)", re.DOTALL)  # the last one
-_MARKS = ("|", ";", "=", "\n", "//", "/", ",")  # between several names at a place
-_SURE_MARKS = ("|", ";", "=", "\n")  # names rarely have these
+_MARKS = ("|", ";", "=", "~", "\n", "//", "/", ",")  # between several names at a place
 _WORST = re.compile(r"\b(?:worst|least|last|bottom)\b", re.IGNORECASE)
 _BEST = re.compile(r"\b(?:best|most|first|top|favou?rite)\b", re.IGNORECASE)
 
@@ -40,7 +41,6 @@ class Orders(Layout):
     name = "orders"
     columns_are = "the places"
     takes_separator = True
-    takes_mark_of_ties = True  # whether the separator is what is between tied items
 
     def sign(self, table: Table, picked: Sequence[int], spec: QuestionSpec) -> str:
         """Columns are named 1st, 2nd, …; or their cells are names."""
@@ -128,7 +128,7 @@ class Orders(Layout):
             for text, (row, k) in sorted(first_places(places).items(), key=lambda x: x[1])
             if text
         }
-        names_in = names_in_cells(where, spec, spec.tie_mark, self.takes_mark_of_ties)
+        names_in = names_in_cells(where, spec, spec.tie_mark)
         return {text: [spec.aliases.get(x, x) for x in names] for text, names in names_in.items()}
 
     def refuse_words_of_ballots(self, question: Question, words: Sequence[str]) -> NoReturn:
@@ -175,7 +175,11 @@ def _refuse_same_places(question: Question) -> None:
 
 def _in_order_of_numbers(question: Question) -> Question:
     """Put columns in the order of the ranks or numbers that their names say."""
-    order = _order_of_ranks(question.names) or order_of_numbers(question.names)
+    names = question.names
+    order = _order_of_ranks(names) or order_of_numbers(names)
+    if order is None and _are_points(names):
+        note = f"the numbers of the places fall, as points do: the first place is {names[0]!r}"
+        return question.with_columns(question.columns, [note])
     if order is None or order == sorted(order):
         return question
     columns = [question.columns[k] for k in order]
@@ -188,15 +192,30 @@ def _in_order_of_numbers(question: Question) -> Question:
 def _order_of_ranks(names: Sequence[str]) -> list[int] | None:
     """Return the order of columns that are called 1st, 2nd, …; None if they are not."""
     ranks = [rank_in_words(name) for name in names]
+    if all(map(str.isdecimal, names)) and _are_points(names):
+        return None
     return _sorted_order([rank[0] for rank in ranks if rank is not None], len(names))
 
 
 def order_of_numbers(names: Sequence[str]) -> list[int] | None:
     """Return the order of columns that differ in a number only, as Q1_2 and Q1_10; or None."""
+    numbers = _numbers_of(names)
+    return None if _are_points(names) else _sorted_order(numbers, len(names))
+
+
+def _numbers_of(names: Sequence[str]) -> list[int]:
+    """Return the numbers in names that differ in them only; none if there is another difference."""
     parts = [x for x in map(_WITH_NUMBER.fullmatch, names) if x is not None]
-    if len({(x[1], x[3]) for x in parts}) != 1:
-        return None
-    return _sorted_order([int(x[2]) for x in parts], len(names))
+    return [int(x[2]) for x in parts] if len({(x[1], x[3]) for x in parts}) == 1 else []
+
+
+def _are_points(names: Sequence[str]) -> bool:
+    """Return whether numbers fall, as points do, and are not those of places, n, …, 2, 1 or 0."""
+    numbers = _numbers_of(names)
+    if not len(names) == len(numbers) > 2:
+        return False
+    are_falling = all(x > y for x, y in itertools.pairwise(numbers))
+    return are_falling and max(numbers) >= len(numbers) + (min(numbers) > 0)
 
 
 def _sorted_order(numbers: Sequence[int], size: int) -> list[int] | None:
@@ -233,7 +252,7 @@ def _places(question: Question) -> list[Column]:
     """Return the columns of the places, the best first."""
     column_of = dict(zip(question.names, question.columns, strict=True))
     names = _places_by_names(question.names) or question.names
-    if all(name.isdecimal() for name in names):
+    if all(name.isdecimal() for name in names) and not _are_points(names):
         names = sorted(names, key=int)
     if rest := [name for name in question.names if name not in names]:
         raise RankingsError(
@@ -249,22 +268,21 @@ def _places(question: Question) -> list[Column]:
 
 
 def names_in_cells(
-    places: Mapping[str, str], spec: QuestionSpec, mark: str | None, takes_mark: bool = True
+    places: Mapping[str, str], spec: QuestionSpec, mark: str | None
 ) -> dict[str, list[str]]:
     """Return the names in texts: several in those of a tie, or of an overvote.
 
     :param places: where each text is first.
     :param mark: what is between the names; without it, what is between names that other cells have.
-    :param takes_mark: whether an option names the mark.
     """
     items = set(spec.items or ())
     alone = {*items, *spec.aliases, *places}
     names_in = {text: [text] for text in places}
     for text in places:
         if mark is None and text not in items:
-            names_in[text] = _split_at_any(places[text], text, alone, takes_mark)
+            names_in[text] = _split_at_any(places[text], text, alone, bool(items))
         elif mark is not None and mark in text and text not in items:
-            names_in[text] = [x.strip() for x in text.split(mark)]
+            names_in[text] = segments(text, mark, items) or [x.strip() for x in text.split(mark)]
             if not all(names_in[text]):
                 raise RankingsError(
                     f"{places[text]}: {text[:60]!r} has an empty name between the separators "
@@ -273,15 +291,28 @@ def names_in_cells(
     return names_in
 
 
-def _split_at_any(where: str, text: str, alone: set[str], takes_mark: bool) -> list[str]:
-    """Return the names in a cell, which are several if all of them are names."""
-    for mark in _MARKS:
+def _split_at_any(where: str, text: str, alone: set[str], are_known: bool) -> list[str]:
+    """Return the names in a cell, which are several if all of them are names.
+
+    A text such as A & B is one name, or several, also if A and B are names.
+
+    :param are_known: whether the names of all items are given.
+    """
+    for mark in (*_MARKS, *JOINING):
         parts = [x.strip() for x in text.split(mark)]
-        if len(parts) < 2:
+        if len(parts) < 2 or (mark in JOINING and not alone.intersection(parts)):
             continue
-        if all(x in alone for x in parts):
-            return parts
-        if takes_mark and mark in _SURE_MARKS and any(x in alone for x in parts):
+        said = mark if mark.strip().isalpha() else mark.strip()
+        if mark in JOINING and not (are_known and alone.issuperset(parts)):
+            raise RankingsError(
+                f"{where}: is {text[:60]!r} one name, or several? Add "
+                f"{option('separator', said)} if it is "
+                f"{names_shown(list(map(repr, parts)))}, or {option('items')} with all names, "
+                f"{text[:60]!r} among them, if it is one"
+            )
+        if names := segments(text, mark, alone):
+            return names
+        if mark in PARTLY and any(x in alone for x in parts):
             other = next(x for x in parts if x not in alone)
             raise RankingsError(
                 f"{where}: {text[:60]!r} seems to have several names, but no other cell has "

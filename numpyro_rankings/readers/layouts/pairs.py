@@ -1,41 +1,52 @@
 """A row for each comparison of two items: the one that was preferred, and the other one."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_counted, names_shown
-from numpyro_rankings.rankings.preferences import closure, cycle_in_words, table_of_pairs
+from numpyro_rankings.rankings.preferences import closed, table_of_pairs
 from numpyro_rankings.readers.answers import refuse_missing_items
-from numpyro_rankings.readers.grids import Column, Grid, first_places, table_of
-from numpyro_rankings.readers.headers import Table, common_end, common_start
+from numpyro_rankings.readers.grids import (
+    Column,
+    Grid,
+    first_places,
+    table_of,
+    whole_number,
+)
+from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.layouts.base import Layout
 from numpyro_rankings.readers.layouts.long import refuse_several_texts
 from numpyro_rankings.readers.lists import Lists
-from numpyro_rankings.readers.other_questions import columns_of_pairs
-from numpyro_rankings.readers.questions import Question, QuestionSpec, meaning_of_header
+from numpyro_rankings.readers.other_questions import columns_of_games, columns_of_pairs
+from numpyro_rankings.readers.outcomes import (
+    FIRST,
+    SECOND,
+    TIE,
+    number_of,
+    of_numbers,
+    read_outcomes,
+    refuse_pairs_of_one,
+)
+from numpyro_rankings.readers.questions import (
+    Question,
+    QuestionSpec,
+    meaning_of_header,
+    read_counts,
+    refuse_no_judge,
+)
 from numpyro_rankings.readers.votes import letters
 from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
 
-_FIRST, _SECOND, _TIE = 0, 1, 2
-_TIES = dict.fromkeys(
-    "tie draw drawn both equal same neither tie(bothbad) bothbad nopreference =".split(), _TIE
-)
-_GAMES = {"1/2-1/2": _TIE, "½-½": _TIE, "1/2": _TIE}
-_SCORE = {"1": _FIRST, "0": _SECOND, "0.5": _TIE, "0,5": _TIE, "½": _TIE, "1/2": _TIE}
-_NUMBERS = {"1": _FIRST, "2": _SECOND, "0": _TIE, "x": _TIE}
-_WORDS = {
-    **dict.fromkeys(("w", "win", "won"), _FIRST),
-    **dict.fromkeys(("l", "loss", "lost", "lose"), _SECOND),
-    **dict.fromkeys(("d", "t"), _TIE),
-}
-_POINTS = re.compile(r"(\d+(?:[.,]\d+)?)[-–:](\d+(?:[.,]\d+)?)")  # such as 3-1
-_OF_OUTCOMES = {"draw", "drawn", "tie", "tied", "isdraw", "istie", "result", "outcome"}
+_OF_DRAWS = {"draw", "drawn", "tie", "tied", "isdraw", "istie"}
+_OF_OUTCOMES = _OF_DRAWS | {"result", "outcome"}
+_FLAGS = dict.fromkeys("0 no false".split(), FIRST) | dict.fromkeys("1 yes true".split(), TIE)
+_OF_COUNTS = re.compile(r"(?:num(?:ber)?(?:of)?)?(?:games|matches|times|comparisons)|number")
+_EACH_LINE = ", without which each line is a judge of its own"
 _OF_ONE = re.compile(r"(?:goals?|scores?|points?)$")
-_OF_SCORES = re.compile(r"result|score|win(?!ner|ning)|won|point|outcome")
 
 
 class Pairs(Layout):
@@ -58,18 +69,29 @@ class Pairs(Layout):
         names = [grid.columns[k] for k in picked]
         found = columns_of_pairs(grid, names)
         if found is not None:
-            columns = [*found.items, *([] if found.outcome is None else [found.outcome])]
-        elif len(names) == 2 or (len(names) == 3 and spec.patterns):
-            columns = names
+            columns = found.all
+            if spec.patterns and not found.outcome:  # which the option names beside the two
+                columns += [x for x in names if letters(x) in _OF_OUTCOMES][:1]
+        elif len(names) == 2 or (len(names) in (3, 4) and spec.patterns):
+            columns = (len(names) == 4 and columns_of_games(grid, names)) or names
         else:
+            games = columns_of_games(grid, names)
+            likely = f", such as {option('columns', games)}" if games else ""
             raise RankingsError(
                 f"{grid.header_place}: which columns are the pairs? Name that of the preferred "
                 f"item and that of the other one with {option('columns')}, or those of the two "
-                f"items and of the outcome; the columns are {names_shown(list(map(repr, names)))}"
+                f"items and of the outcome, or of what the two scored{likely}; the columns are "
+                f"{names_shown(list(map(repr, names)))}"
             )
         others = [name for name in names if name not in columns]
         _check_others(grid, columns, others)
+        if not (spec.patterns or spec.judge or spec.counts):
+            _refuse_counts(grid, columns, others, spec)
         notes = [f"the pairs are in the columns {names_shown(list(map(repr, columns)))}"]
+        if len(columns) == 4:
+            one, two = map(repr, columns[2:])
+            notes[0] += f"; the item with more in {one} or {two} is preferred, as many are a tie, "
+            notes[0] += "and each line is one game, whatever the numbers"
         if others:
             notes.append(f"columns left out: {names_counted(list(map(repr, others)))}")
         judge = next((x for x in others if meaning_of_header(grid.column(x), spec) == "judge"), "")
@@ -106,22 +128,36 @@ class Pairs(Layout):
         if not len(lines):
             raise RankingsError(f"{grid.name}: there are no comparisons")
         items, pairs = _items(grid, question.columns[:2], lines, spec)
-        said, notes = np.zeros(len(lines), int), []
+        notes = []
         if len(lines) < len(is_whole):
             left_out = [grid.where(row) for row in np.flatnonzero(~is_whole)[:6].tolist()]
             number = plural(len(is_whole) - len(lines), "line")
             notes.append(f"{number} with an empty cell left out: {names_shown(left_out)}")
-        if len(question.columns) == 3:
-            said, about_outcome = _outcomes(question, lines, items, pairs)
-            notes += about_outcome
-        is_kept, about_ties = _settle_ties(grid, said == _TIE, spec)
+        is_one = pairs[:, 0] == pairs[:, 1]
+        if is_one.any():
+            remedy = "" if is_one.all() else f", as {option('cycles', 'drop')} does"
+            if spec.cycles == "refuse" or is_one.all():
+                refuse_pairs_of_one(grid.keep(lines), pairs, items, remedy)
+            left_out = [grid.where(row) for row in lines[is_one][:6].tolist()]
+            which = f"{plural(int(is_one.sum()), 'line')} with an item against itself"
+            notes.append(f"{which} left out: {names_shown(left_out)}")
+            lines, pairs = lines[~is_one], pairs[~is_one]
+        said, about_outcome = _outcomes(question, lines, items, pairs)
+        is_kept, about_ties = _settle_ties(grid, said == TIE, spec)
         lines, said = lines[is_kept], said[is_kept]
-        pairs = np.where((said == _SECOND)[:, None], pairs[is_kept][:, ::-1], pairs[is_kept])
+        pairs = np.where((said == SECOND)[:, None], pairs[is_kept][:, ::-1], pairs[is_kept])
         rows, first, where = _judges(question, lines)
+        counts = read_counts(grid, spec.counts, first)
+        if spec.cycles == "mistakes":
+            _check_judge(spec)
+            table, wins = table_of_pairs(rows, pairs, said != TIE, len(items), np.int32)
+            notes += [_number_made(rows, counts), *about_outcome, *about_ties]
+            return Lists(items, table, first, where, 0, None, tuple(notes), wins=wins)
+        table, direct = table_of_pairs(rows, pairs, said != TIE, len(items))
+        above, is_left, about_cycles = _without_cycles(direct, table, items, where, spec)
         if spec.judge is not None:
-            notes.append(f"comparisons: {len(lines):,} by {plural(len(first), 'judge')}")
-        table, direct = table_of_pairs(rows, pairs, said != _TIE, len(items))
-        above, is_left, about_cycles = _closed(direct, table, items, where, spec)
+            notes.append(_number_made(rows, counts * is_left))
+        notes += about_outcome
         lists = Lists(
             items,
             table,
@@ -137,18 +173,40 @@ class Pairs(Layout):
 def _check_others(grid: Grid, columns: Sequence[str], others: Sequence[str]) -> None:
     """Refuse pairs whose outcome is in another column, or is what one of the two scored."""
     first, second, *rest = map(letters, columns)
-    if rest and _OF_ONE.search(rest[0]) and rest[0].startswith((first, second)):
+    if len(rest) == 1 and _OF_ONE.search(rest[0]) and rest[0].startswith((first, second)):
+        found = columns_of_pairs(grid, grid.columns)
+        both = ""
+        if found is not None and len(found.all) == 4:
+            both = f"name both, such as by {option('columns', found.all)}, or "
         raise RankingsError(
-            f"{grid.header_place}: {columns[2]!r} is what one of the two scored; write the winner "
-            "into a column, by its name, or tie"
+            f"{grid.header_place}: {columns[2]!r} is what one of the two scored; {both}write the "
+            "winner into a column, by its name, or tie"
         )
     for name in [] if rest else others:
         if letters(name) in _OF_OUTCOMES:
-            three = ",".join((*columns, name))
+            is_answer = letters(name) in _OF_DRAWS
             raise RankingsError(
                 f"{grid.header_place}: does the column {name!r} say which comparisons are ties? "
-                f"Write tie, or the preferred item, into it, and use {option('columns', three)}; "
-                f"{option('columns', ','.join(columns))} leaves {name!r} out"
+                f"{option('columns', [*columns, name], is_answer)} reads tie, the preferred item, "
+                f"or, if it is called draw, 1 or yes for a tie; {option('columns', columns)} "
+                f"leaves {name!r} out"
+            )
+
+
+def _refuse_counts(
+    grid: Grid, columns: Sequence[str], others: Sequence[str], spec: QuestionSpec
+) -> None:
+    """Refuse to leave out a column that may say how often each comparison was made."""
+    for column in map(grid.column, others):
+        numbers = [whole_number(text) or 0 for text in column.values]
+        is_named = _OF_COUNTS.fullmatch(letters(column.name)) is not None
+        is_named |= meaning_of_header(column, spec) == "count"
+        is_running = numbers == list(range(1, len(column.codes) + 1))
+        if is_named and min(numbers) > 0 and not (is_running and len(numbers) > 1):
+            raise RankingsError(
+                f"{grid.header_place}: does the column {column.name!r} say how often each "
+                f"comparison was made? If so, add {option('count', column.name)}; "
+                f"{option('columns', columns)} leaves it out"
             )
 
 
@@ -166,8 +224,6 @@ def _items(
             f"{grid.at(lines[k], columns[side])}: there is no item "
             f"{columns[side].text(lines[k])[:40]!r}; expected {names_shown(list(items))}"
         )
-    for k in np.flatnonzero(pairs[:, 0] == pairs[:, 1])[:1]:
-        raise RankingsError(f"{grid.where(lines[k])}: compares {items[pairs[k, 0]]!r} with itself")
     return items, pairs
 
 
@@ -180,9 +236,9 @@ def _judges(
         return np.arange(len(lines)), lines, lambda k: grid.where(int(lines[k]))
     judge = grid.column(spec.judge).keep(lines)
     if (blank := judge.is_blank()).any():
-        row = int(lines[np.argmax(blank)])
-        raise RankingsError(f"{grid.at(row, judge)} is empty: who is it?")
-    refuse_several_texts(question._replace(grid=grid.keep(lines)), judge, judge.first_rows())
+        refuse_no_judge(grid, judge, lines[blank], _EACH_LINE)
+    kept = question._replace(grid=grid.keep(lines))
+    refuse_several_texts(kept, judge, judge.first_rows(), _EACH_LINE)
     return (
         judge.codes.astype(np.int64),
         lines[judge.first_rows()],
@@ -211,115 +267,72 @@ def _settle_ties(
     return every, [f"{said}, which are read as no opinion: use {drop} to leave them out"]
 
 
-def _closed(
+def _number_made(rows: np.ndarray, counts: np.ndarray) -> str:
+    """Say how many comparisons there are, given the judge of each and how many each stands for."""
+    return f"comparisons: {int(counts[rows].sum()):,} by {plural(int(counts.sum()), 'judge')}"
+
+
+def _check_judge(spec: QuestionSpec) -> None:
+    """Refuse to learn of mistakes where nobody can contradict himself."""
+    if spec.judge is None:
+        raise RankingsError(
+            f"{option('cycles', 'mistakes', False)} needs the judges, by {option('judge')}: "
+            "without it each line is a judge of its own, in whom nothing contradicts"
+        )
+
+
+def _without_cycles(
     direct: np.ndarray,
     table: np.ndarray,
     items: tuple[str, ...],
     where: Callable[[int], str],
     spec: QuestionSpec,
 ) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """Return what follows from the pairs of judges, which have no cycle, and notes."""
-    above = closure(direct)
-    has_cycle = np.einsum("rii->ri", above).any(1)
-    if not has_cycle.any():
-        return above, ~has_cycle, []
-    k, number = int(np.argmax(has_cycle)), int(has_cycle.sum())
-    cycle = cycle_in_words(direct[k], above[k], table[k], items)
-    judges = f"{number:,} of {plural(len(has_cycle), 'judge')}"
-    verb = "contradicts" if number == 1 else "contradict"
+    """Return what follows from the pairs of judges, whose pairs have no cycle, and notes."""
     drop = option("cycles", "drop")
-    if spec.cycles == "refuse":
-        raise RankingsError(
-            f"{where(k)}: the preferences contradict one another: {cycle}; {judges} {verb} "
-            f"themselves, whom {drop} leaves out"
-        )
+    remedy = (
+        f"{drop} leaves such judges out, and {option('cycles', 'mistakes', False)} learns how "
+        "probable a mistake is"
+    )
+    remedy = remedy if spec.cycles == "refuse" else ""
+    above, has_cycle, said = closed(direct, table, items, where, remedy)
     if has_cycle.all():
-        raise RankingsError(f"{where(k)}: all judges contradict themselves: {cycle}")
-    who = where(k).rpartition(": ")[2]
-    left_out = "is left out" if number == 1 else "are left out"
-    return above, ~has_cycle, [f"{judges} {verb} themselves, and {left_out}: {who}: {cycle}"]
-
-
-# ---------------------------------------------------------------------------------------------
-# The outcome
-# ---------------------------------------------------------------------------------------------
+        raise RankingsError(f"{said}: {drop} leaves none")
+    left_out = ", and is left out" if has_cycle.sum() == 1 else ", and are left out"
+    return above, ~has_cycle, [f"{said.partition(': ')[2]}{left_out}"] if said else []
 
 
 def _outcomes(
     question: Question, lines: np.ndarray, items: tuple[str, ...], pairs: np.ndarray
 ) -> tuple[np.ndarray, list[str]]:
-    """Return which of two items is preferred, 0 or 1, or 2 for a tie, (lines,), and notes.
+    """Return which of the two items of each line is preferred, 2 for a tie, (lines,), and notes."""
+    grid, (first, second, *columns) = question.grid, question.columns
 
-    The outcome is the name of an item, or a word or number for all lines.
-    """
-    grid, outcome = question.grid, question.columns[2]
-    index = {name: k for k, name in enumerate(items)}
-    named = outcome.mapped(lambda text: index.get(text, -1))[lines]
-    said = np.select([named == pairs[:, 0], named == pairs[:, 1]], [_FIRST, _SECOND], -1)
-    rest = dict.fromkeys(outcome.text(row) for row in lines[said < 0].tolist())
-    if not rest:
-        return said, []
-    first, second = question.names[:2]
-    meaning = _meanings(grid, outcome, first, second, list(rest))
-    for k in np.flatnonzero(said < 0):
-        if named[k] >= 0:
-            one, two = (items[x] for x in pairs[k])
-            raise RankingsError(
-                f"{grid.at(lines[k], outcome)}: {outcome.text(lines[k])[:40]!r} is an item, but "
-                f"not one of the two, {one!r} and {two!r}; if it is a word for the outcome, write "
-                f"{first!r}, {second!r} or tie instead"
-            )
-        if outcome.text(lines[k]) not in meaning:
-            one, two = (items[x] for x in pairs[k])
-            raise RankingsError(
-                f"{grid.at(lines[k], outcome)}: {outcome.text(lines[k])[:40]!r} says of {one!r} "
-                f"and {two!r} which is preferred? Expected one of these, {first!r}, {second!r} or "
-                f"tie; {option('missing')} leaves a line out"
-            )
-    said = np.where(said < 0, outcome.mapped(lambda text: meaning.get(text, -1))[lines], said)
-    words = {_FIRST: repr(first), _SECOND: repr(second), _TIE: "a tie"}
-    shown = [f"{text!r} is {words[x]}" for text, x in meaning.items()]
-    return said, [f"in the column {outcome.name!r} {names_shown(shown)}"]
+    def missing(texts: list[str], is_likely: bool) -> str:
+        leaves = option("missing", [*question.spec.missing, *texts], is_likely)
+        return f"{leaves} leaves {'these lines' if len(texts) > 1 else 'such a line'} out"
 
-
-def _meanings(
-    grid: Grid, outcome: Column, first: str, second: str, texts: Sequence[str]
-) -> Mapping[str, int]:
-    """Return what texts mean: those of the first way in which all have a meaning, or of none."""
-    keys = {text: re.sub(r"\s", "", text.casefold()) for text in texts}
-    score = set(keys.values()) - _TIES.keys()
-    if score <= {"0", "1"} and "0" in score and not _OF_SCORES.search(letters(outcome.name)):
+    if not columns:
+        return np.zeros(len(lines), int), []
+    if len(columns) == 1:
+        outcome, sides = columns[0].keep(lines), (first.name, second.name)
+        flags = {text.casefold() for text in outcome.values}
+        is_sure = columns_of_pairs(grid, sides) is not None  # which of the two is preferred
+        if letters(outcome.name) in _OF_DRAWS and flags <= _FLAGS.keys() and is_sure:
+            note = f"in the column {outcome.name!r} 1, yes and true are a tie"
+            return outcome.mapped(lambda text: _FLAGS[text.casefold()]), [note]
+        said, shown = read_outcomes(grid.keep(lines), outcome, sides, pairs, items, missing)
+        notes = [f"in the column {outcome.name!r} {names_shown(shown)}"] if shown else []
+        return said, notes
+    numbers = [column.mapped(number_of, float)[lines] for column in columns]
+    said = of_numbers(*numbers)
+    if len(wrong := np.flatnonzero(said < 0)):
+        column = columns[int(np.isnan(numbers[1][wrong[0]]))]
+        texts = [x.text(row) for row in lines[wrong].tolist() for x in columns]
+        unknown = list(dict.fromkeys(x for x in texts if np.isnan(number_of(x))))
         raise RankingsError(
-            f"{grid.at_text(outcome, next(x for x in texts if keys[x] == '0'))}: does 0 in "
-            f"{outcome.name!r} mean that {first!r} is preferred, or {second!r}? Write the name of "
-            "the column, or of the item, instead"
+            f"{grid.at(lines[wrong[0]], column)}: {unknown[0][:40]!r} is no number of goals or "
+            f"points{grid.also(lines[wrong])}; "
+            f"{missing(unknown, 2 * len(wrong) <= len(lines))}"
         )
-    sides = _sides(first, second)
-    for known in (sides, _GAMES, _SCORE, _NUMBERS, _WORDS):
-        codes = {text: {**_TIES, **known}.get(key, _of_points(key)) for text, key in keys.items()}
-        if -1 not in codes.values():
-            return codes
-    return {text: _TIES[key] for text, key in keys.items() if key in _TIES}
-
-
-def _sides(first: str, second: str) -> dict[str, int]:
-    """Return the words for the columns: their names, what differs in these, and its letter."""
-    names = [re.sub(r"\s", "", name.casefold()) for name in (first, second)]
-    first, second = letters(first), letters(second)
-    start = len(common_start([first, second]))
-    end = len(common_end([first[start:], second[start:]]))
-    shorts = [x[start : len(x) - end] for x in (first, second)]
-    sides: dict[str, int] = {}
-    for words in (names, (first, second), shorts, [x[:1] for x in shorts]):
-        if all(words) and words[0] != words[1]:
-            sides |= {word: k for k, word in enumerate(words) if word not in sides}
-    return {"d": _TIE, **sides}
-
-
-def _of_points(text: str) -> int:
-    """Return who has more of the points in a text such as 3-1; -1 if it is none."""
-    match = _POINTS.fullmatch(text)
-    if match is None:
-        return -1
-    one, two = (float(x.replace(",", ".")) for x in match.groups())
-    return _TIE if one == two else _FIRST if one > two else _SECOND
+    return said, []

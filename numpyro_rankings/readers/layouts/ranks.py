@@ -106,7 +106,8 @@ class Ranks(Layout):
             return lists_of_ballots(grid, spec, votes_of_ranks(names, ranks))
         rows, items = np.nonzero(ranks)
         entries = rows, items, ranks[rows, items]
-        lists = lists_of_ranks(names, entries, np.arange(len(ranks)), grid.where, spec)
+        every, means = np.arange(len(ranks)), question.have_means
+        lists = lists_of_ranks(names, entries, every, grid.where, spec, means)
         return lists._replace(offered=offered)
 
     def table(self, orderings: np.ndarray, items: tuple[str, ...]) -> Lines:

@@ -206,7 +206,9 @@ def test_codes_are_items_where_an_item_has_their_name():
         ["2", "1"],
         ["1", "3"],
     ]
-    with pytest.raises(RankingsError, match="line 2 of the table: 'result' is 'H'"):
+    with pytest.raises(
+        RankingsError, match="line 2 of the table: column 'result': 'H' does not say"
+    ):
         wrong = table.assign(result=["a", "H"])
         PartialOrders.from_pairs(wrong, winner="result", pair=("one", "two"))
 
@@ -240,7 +242,7 @@ def test_the_advantage_at_home_must_be_told():
 def test_what_is_refused():
     good = pd.DataFrame({"winner": [*"ab"], "loser": [*"ba"], "at": [*"aa"]})
     for table, settings, message in (
-        (good.assign(loser=[*"bb"]), {}, "line 2 of the table compares item 'b' with itself"),
+        (good.assign(loser=[*"bb"]), {}, "line 2 of the table: compares item 'b' with itself"),
         (good[:0], {}, "there are no comparisons"),
         (good, {"home": "venue"}, "the table has no column 'venue'"),
         (
@@ -249,7 +251,11 @@ def test_what_is_refused():
             "line 2 .*'at' is 'c'; expected b, a, or",
         ),
         (good.assign(at=None), {"home": "at"}, "no game has an item at home in the column 'at'"),
-        (good.assign(at=[*"ax"]), {"winner": "at", "pair": ("winner", "loser")}, "'at' is 'x'"),
+        (
+            good.assign(at=[*"ax"]),
+            {"winner": "at", "pair": ("winner", "loser")},
+            "'at': 'x' does not say which",
+        ),
         (good.assign(n=[1, 0]), {"count": "n"}, "line 2 of the table: count 0"),
         (good[:1], {}, "no maximum: item 'a' is always|no maximum: item 'b' is never"),
         ([("a", "b")], {}, "a data frame of pairs is needed, got list"),

@@ -1,0 +1,168 @@
+"""Comparisons of two items: which of them is preferred, as a column of outcomes says it."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.rankings.names import names_counted, names_shown
+from numpyro_rankings.readers.grids import Column, Grid
+from numpyro_rankings.readers.headers import common_end, common_start
+from numpyro_rankings.readers.votes import letters
+
+FIRST, SECOND, TIE = 0, 1, 2
+# letters of words for a tie
+TIES = set(
+    "tie tied draw drawn both equal equallygood bothequal bothgood bothbad same thesame neither "
+    "tiebothbad nopreference nodifference indifferent".split()
+)
+_GAMES = {"1/2-1/2": TIE, "½-½": TIE, "1/2": TIE}
+_SCORE = {"1": FIRST, "0": SECOND, "0.5": TIE, "0,5": TIE, "½": TIE, "1/2": TIE}
+_NUMBERS = {"1": FIRST, "2": SECOND, "0": TIE, "x": TIE}
+_HOME = {"h": FIRST, "home": FIRST, "a": SECOND, "away": SECOND, "d": TIE}
+_WORDS = {
+    **dict.fromkeys(("w", "win", "won"), FIRST),
+    **dict.fromkeys(("l", "loss", "lost", "lose"), SECOND),
+    **dict.fromkeys(("d", "t"), TIE),
+}
+_POINTS = re.compile(r"(\d+(?:[.,]\d+)?)[-–:](\d+(?:[.,]\d+)?)")  # such as 3-1
+_OF_SCORES = re.compile(r"result|score|win(?!ner|ning)|won|point|outcome")
+
+
+def refuse_pairs_of_one(
+    grid: Grid, pairs: np.ndarray, items: Sequence[str], remedy: str = ""
+) -> None:
+    """Refuse rows that compare an item with itself; **pairs** are those of the rows, (rows, 2)."""
+    if len(rows := np.flatnonzero(pairs[:, 0] == pairs[:, 1])):
+        raise RankingsError(
+            f"{grid.where(rows[0])}: compares item {items[pairs[rows[0], 0]]!r} with itself"
+            f"{grid.also(rows)}; correct the names, or leave such lines out{remedy}"
+        )
+
+
+def read_outcomes(
+    grid: Grid,
+    outcome: Column,
+    sides: tuple[str, str],
+    pairs: np.ndarray,
+    items: Sequence[str],
+    remedy: Callable[[list[str], bool], str],
+) -> tuple[np.ndarray, list[str]]:
+    """Return which of two items is preferred, 0 or 1, or 2 for a tie, (rows,), and what texts mean.
+
+    An outcome is the name of an item, or a word or number that means the same in all rows.
+
+    :param grid: the rows, for messages.
+    :param sides: the names of the columns of the two items.
+    :param pairs: (rows, 2) the items.
+    :param remedy: what to do about rows with texts that mean nothing, and whether this is likely.
+    """
+    index = {name: k for k, name in enumerate(items)}
+    for text in outcome.values:
+        if text in index and (text in sides or letters(text) in TIES):
+            raise RankingsError(
+                f"{text!r} in the column {outcome.name!r} can be an item or not: rename the item"
+            )
+    named = outcome.mapped(lambda text: index.get(text, -1))
+    said = np.select([named == pairs[:, 0], named == pairs[:, 1]], [FIRST, SECOND], -1)
+    is_open = said < 0
+    if not is_open.any():
+        return said, []
+    first, second = sides
+    for k in np.flatnonzero(is_open & (named >= 0))[:1]:
+        one, two = (items[x] for x in pairs[k])
+        raise RankingsError(
+            f"{grid.at(k, outcome)}: {outcome.text(k)[:40]!r} is an item, but not one of the two, "
+            f"{one!r} and {two!r}; if it is a word for the outcome, write {first!r}, {second!r} or "
+            "tie instead"
+        )
+    counts = outcome.keep(is_open).counts()
+    meaning = _meanings(grid, outcome, sides, counts, {x.casefold() for x in items})
+    said = np.where(is_open, outcome.mapped(lambda text: meaning.get(text, -1)), said)
+    words = {FIRST: repr(first), SECOND: repr(second), TIE: "a tie"}
+    shown = [f"{text!r} is {words[x]}" for text, x in meaning.items() if text not in sides]
+    if len(rows := np.flatnonzero(said < 0)):
+        k, unknown = int(rows[0]), [text for text in counts if text not in meaning]
+        one, two = (items[x] for x in pairs[k])
+        known = f" ({names_shown(shown)})" if shown else ""
+        others = f" (also {names_counted([repr(x[:40]) for x in unknown[1:]])})" * bool(unknown[1:])
+        raise RankingsError(
+            f"{grid.at(k, outcome)}: {outcome.text(k)[:40]!r} does not say which of {one!r} and "
+            f"{two!r} is preferred{grid.also(rows)}{others}; expected one of these, {first!r}, "
+            f"{second!r} or tie{known}; {remedy(unknown, 2 * len(rows) <= len(said))}"
+        )
+    return said, shown
+
+
+def _meanings(
+    grid: Grid,
+    outcome: Column,
+    sides: tuple[str, str],
+    counts: Mapping[str, int],
+    items: set[str],
+) -> dict[str, int]:
+    """Return what texts mean, in the first way in which most rows have a meaning.
+
+    Words for home and away, and numbers, mean nothing where **items** are called so.
+    """
+    keys = {text: re.sub(r"\s", "", text.casefold()) for text in counts}
+    ties = {text for text in counts if letters(text) in TIES or keys[text] == "="}
+    score = {key for text, key in keys.items() if text not in ties}
+    if score <= {"0", "1"} and "0" in score and not _OF_SCORES.search(letters(outcome.name)):
+        raise RankingsError(
+            f"{grid.at_text(outcome, next(x for x in counts if keys[x] == '0'))}: does 0 in "
+            f"{outcome.name!r} mean that {sides[0]!r} is preferred, or {sides[1]!r}? Write the "
+            "name of the column, or of the item, instead"
+        )
+    home = _HOME
+    if letters(sides[1]).startswith("home"):
+        home = _HOME | {"h": SECOND, "home": SECOND, "a": FIRST, "away": FIRST}
+    best: dict[str, int] = {}
+    of_items = [known for known in (_NUMBERS, home) if not items & known.keys()]
+    for known in (_sides(*sides), _GAMES, _SCORE, *of_items, _WORDS):
+        codes = {
+            text: TIE if text in ties else known.get(key, _of_points(key))
+            for text, key in keys.items()
+        }
+        # beside names of items, x and 0 alone are no ties
+        has_winner = bool({FIRST, SECOND} & {*codes.values()})
+        codes = {
+            text: code
+            for text, code in codes.items()
+            if code >= 0 and (has_winner or text in ties or keys[text] == "d")
+        }
+        if sum(counts[x] for x in codes) > sum(counts[x] for x in best):
+            best = codes
+    return best
+
+
+def _sides(first: str, second: str) -> dict[str, int]:
+    """Return the words for the columns: their names, what differs in these, and its letter."""
+    names = [re.sub(r"\s", "", name.casefold()) for name in (first, second)]
+    first, second = letters(first), letters(second)
+    start = len(common_start([first, second]))
+    end = len(common_end([first[start:], second[start:]]))
+    shorts = [x[start : len(x) - end] for x in (first, second)]
+    sides: dict[str, int] = {}
+    for words in (names, (first, second), shorts, [x[:1] for x in shorts]):
+        if all(words) and words[0] != words[1]:
+            sides |= {word: k for k, word in enumerate(words) if word not in sides}
+    return {"d": TIE, **sides}
+
+
+def _of_points(text: str) -> int:
+    """Return who has more of the points in a text such as 3-1; -1 if it is none."""
+    match = _POINTS.fullmatch(text)
+    return -1 if match is None else int(of_numbers(*map(number_of, match.groups())))
+
+
+def of_numbers(one: float | np.ndarray, two: float | np.ndarray) -> np.ndarray:
+    """Return who has the higher number: 0 or 1, or 2 for a tie; -1 where one is missing."""
+    return np.select([one > two, one < two, one == two], [FIRST, SECOND, TIE], -1)
+
+
+def number_of(text: str) -> float:
+    """Return the number that a text is, with a point or a comma; NaN if it is none."""
+    is_number = re.fullmatch(r"\d{1,9}(?:[.,]\d{1,6})?", text)
+    return float(text.replace(",", ".")) if is_number else np.nan

@@ -1,0 +1,132 @@
+"""The user's own table with columns added, in the formats that tables have."""
+
+import csv
+
+import openpyxl
+import pandas as pd
+import pytest
+
+from numpyro_rankings import RankingsError, read_survey
+from numpyro_rankings.readers.added_columns import (
+    check_kind,
+    name_with_columns,
+    write_with_columns,
+)
+
+COLUMNS = ["cluster", "probability"]
+
+
+def added(source, folder, values, **settings):
+    folder.mkdir()
+    path = folder / name_with_columns(str(source))
+    columns = dict(zip(COLUMNS, zip(*values.values(), strict=True), strict=True))
+    write_with_columns(str(source), path, columns, [*values], **settings)
+    if path.suffix == ".xlsx":
+        return [list(row) for row in openpyxl.load_workbook(path).worksheets[0].values]
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def test_a_text_file_keeps_its_cells_and_its_separator(tmp_path):
+    """Also a name like one of the columns, a line of two, blank lines and what judges left out."""
+    path = tmp_path / "t.csv"
+    path.write_bytes(
+        'id;cluster;1st;2nd\n007;=A;Añn;Bob\n\n8;"x\ny";Bob;Añn\n9;;;\n'.encode("latin-1")
+    )
+    survey = read_survey(
+        path, "orders", columns=["1st", "2nd"], judge="id", about=["cluster"], encoding="latin-1"
+    )
+    assert survey.rows.tolist() == [2, 4]
+    values = {2: (1, 0.75), 4: (2, 1.0)}
+    lines = added(path, tmp_path / "out", values, encoding="latin-1", layout="orders")
+    assert lines == [
+        "id;cluster;1st;2nd;cluster (fitted);probability",
+        "007;=A;Añn;Bob;1;0.75",
+        ";;;;;",
+        '8;"x',
+        'y";Bob;Añn;2;1.0',
+        "9;;;;;",
+    ]
+
+
+@pytest.mark.parametrize("title", [[], ["A title", None, None]])
+def test_a_spreadsheet_keeps_formulas_and_other_sheets(tmp_path, title):
+    book, path = openpyxl.Workbook(), tmp_path / "t.XLSX"
+    sheet = book.active
+    for row in ([title] if title else []) + [["who", "A", "B"], ["x", 1, 2], ["y", "=1+1", 1]]:
+        sheet.append(row)
+    sheet["A1"].font = openpyxl.styles.Font(bold=True)
+    book.create_sheet("codes").append(["kept"])
+    book.save(path)
+    first = 1 + len(title[:1])
+    has_header = not title
+    values = {first + 1: (1, 0.5), first + 2: (2, 1.0)}
+    rows = added(path, tmp_path / "out", values, has_header=has_header)
+    assert rows[first] == ["x", 1, 2, 1, 0.5] and rows[first + 1] == ["y", "=1+1", 1, 2, 1.0]
+    assert rows[0][-2:] == (COLUMNS if has_header else [None, None])
+    made = openpyxl.load_workbook(tmp_path / "out/table.xlsx")
+    assert made["codes"]["A1"].value == "kept" and made.worksheets[0]["A1"].font.bold
+
+
+def test_one_column_of_lists_and_other_formats_become_text_with_commas(tmp_path):
+    path = tmp_path / "lists.csv"
+    path.write_text("order\nAnn>Bob\nBob>Ann\n")
+    values = {2: (1, 1.0), 3: (2, 0.5)}
+    lines = added(path, tmp_path / "out", values, layout="cell")
+    assert lines == ["order,cluster,probability", "Ann>Bob,1,1.0", "Bob>Ann,2,0.5"]
+    values = {1: (1, 1.0), 2: (2, 0.5)}
+    pd.DataFrame({"A": [1, 2], "B": [2, 1]}).to_parquet(tmp_path / "t.parquet")
+    lines = added(tmp_path / "t.parquet", tmp_path / "more", values)
+    assert list(csv.reader(lines)) == [
+        ["A", "B", *COLUMNS],
+        ["1", "2", "1", "1.0"],
+        ["2", "1", "2", "0.5"],
+    ]
+
+
+@pytest.mark.parametrize(
+    "names, kind", [(("t.csv", "out.xlsx"), "csv"), (("t.XLSX", "out.csv"), "xlsx")]
+)
+def test_other_kinds_are_refused(tmp_path, names, kind):
+    with pytest.raises(
+        RankingsError, match=rf"with columns added, {names[0]} is written as \.{kind}"
+    ):
+        check_kind(names[0], tmp_path / names[1])
+    for source, path in (("t.csv", "out.tsv"), ("t.parquet", "out.csv"), ("t.xlsx", "out.xlsx")):
+        check_kind(source, tmp_path / path)
+
+
+def test_texts_of_numbers_are_numbers_in_a_spreadsheet_and_columns_say_where_they_are_from(
+    tmp_path,
+):
+    book, path = openpyxl.Workbook(), tmp_path / "t.xlsx"
+    for row in (["who", "cluster"], ["x", "y"]):
+        book.active.append(row)
+    book.save(path)
+    rows = added(path, tmp_path / "out", {2: ("none", "0.5")}, by="assigned")
+    assert rows == [["who", "cluster", "cluster (assigned)", COLUMNS[1]], ["x", "y", "none", 0.5]]
+
+
+@pytest.mark.parametrize("kind", ["csv", "xlsx"])
+def test_names_stand_beside_those_of_the_table_and_not_beside_its_title(tmp_path, kind):
+    """Names of items are texts, also 007; quotes and the mark at the start stay."""
+    rows = [["Survey 2024", "", ""], ["id", "A, B", "C"], ["p1", 1, 2], ["p2", 2, 1]]
+    path = tmp_path / f"t.{kind}"
+    if kind == "xlsx":
+        book = openpyxl.Workbook()
+        for row in rows:
+            book.active.append([x or None for x in row])
+        book.save(path)
+    else:
+        lines = [";".join(f'"{x}"' for x in row) for row in rows]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8-sig")
+    out = tmp_path / f"out.{kind}"
+    write_with_columns(str(path), out, {"next 1": ["007", ""], "p": ["0.5", ""]}, [3, 4])
+    if kind == "xlsx":
+        found = [list(row) for row in openpyxl.load_workbook(out).worksheets[0].values]
+        assert found[1][3:] == ["next 1", "p"] and found[2][3:] == ["007", 0.5]
+        assert found[0][3:] == [None, None]
+    else:
+        found = list(csv.reader(out.open(encoding="utf-8-sig"), delimiter=";"))
+        assert found[1:3] == [["id", "A, B", "C", "next 1", "p"], ["p1", "1", "2", "007", "0.5"]]
+        assert out.read_bytes().startswith(b"\xef\xbb\xbf")
+        assert read_survey(out, "ranks", columns=["A, B", "C"]).rankings.num_rankings == 2
