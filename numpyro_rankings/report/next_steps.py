@@ -73,11 +73,10 @@ def _of_results(findings: Findings, judged: Judgements, status: Status | None) -
 def _compare(findings: Findings, judged: Judgements) -> list[Step]:
     """Propose to look for a model that fits better, if this one misses something."""
     command = findings.details.get(BEGUN_WITH, findings.details.get("command", ""))
-    is_bad = judged.fit is not None and judged.fit.misses_something
-    if not is_bad or not _is_own(command, "fit"):
+    if findings.family is None or judged.fit is None or not judged.fit.misses_something:
         return []
-    text = "The model misses something. See which model and number of groups predict better:"
-    return [Step(text, compare_command(command))]
+    text = "The model misses something. See which model and number of groups predict better"
+    return [_step(text, compare_command(command) if _is_own(command, "fit") else "")]
 
 
 def _go_on(findings: Findings, status: Status | None) -> list[Step]:

@@ -83,6 +83,7 @@ def test_models_take_them(capsys, plain_page, model, file):
         assert next(iter(orders.values())) == "Ann > Cid"
 
 
+@pytest.mark.usefixtures("usual_signals")
 def test_resume(capfd, plain_page, monkeypatch):
     """The same file, read in the same way, goes on; read in another way it does not."""
     command = ["fit", "tied.csv", *READ["tied.csv"], *MODELS["plackett-luce"], *QUICK]
@@ -166,6 +167,7 @@ def with_cycles(folder):
     (folder / "pairs.csv").write_text(PAIRS + "u0,y,x,model_a\nu0,z,y,z\n")
 
 
+@pytest.mark.usefixtures("usual_signals")
 @pytest.mark.parametrize("model", ["plackett-luce", pytest.param("beta", marks=pytest.mark.slow)])
 def test_judges_who_make_mistakes(with_cycles, capfd, plain_page, monkeypatch, model):
     """The command, its tables, and a run that is resumed; not with another reading of the file."""

@@ -3,6 +3,7 @@
 import itertools
 import re
 from functools import partial
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -353,9 +354,10 @@ def test_models_whose_sums_are_too_large_are_left_out(monkeypatch):
     assert left_out == [said]
     assert comparable_models(default_models(STRICT), STRICT)[1] == []
     # what is compared by default says so at its end
-    monkeypatch.setattr(comparison, "_fit", lambda *_: None)
-    row = dict.fromkeys(("elpd", "se"), 0.0)
-    monkeypatch.setattr(comparison, "_row", lambda *_: row)
+    run = SimpleNamespace(num_draws=9, first_draw=0, until=lambda **_: True)
+    monkeypatch.setattr(comparison, "_begin", lambda *_: run)
+    fit = comparison._Fit(None, np.zeros(wide.num_rankings), *[0.0] * 8)
+    monkeypatch.setattr(comparison, "_fit", lambda *_: fit)
     found = Comparison(None, {}, {}, {}, "", "One predicts best.")
     monkeypatch.setattr(comparison, "_compare_fits", lambda *_: found)
     in_words = compare(wide).in_words
