@@ -78,13 +78,24 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Refuse options that do not exist, before those that are missing."""
         if self._subparsers is None and args is not None:
-            for word in itertools.takewhile(lambda x: x != "--", args):
+            words = list(itertools.takewhile(lambda x: x != "--", args))
+            for before, word in zip(["", *words], words, strict=False):
                 flag = word.partition("=")[0]
                 if re.match("--[A-Za-z]", flag) and not self._get_option_tuples(flag):
                     if flag not in self._option_string_actions:
                         meant = _did_you_mean(self._options_like(flag))
+                        taker = self._option_string_actions.get(before)
+                        if not meant and taker is not None and taker.nargs is None:
+                            meant = f"; if it is the value of {before}, write {before}={word}"
                         self.error(f"unrecognized arguments: {flag}{meant}")
         return super().parse_known_args(args, namespace)
+
+    def _get_values(self, action: Any, arg_strings: Any) -> Any:
+        """Keep ``--`` as a value, as in ``--missing=--``, where argparse drops it."""
+        if action.option_strings and action.nargs is None and list(arg_strings) == ["--"]:
+            self._check_value(action, value := self._get_value(action, "--"))
+            return value
+        return super()._get_values(action, arg_strings)
 
     def _options_like(self, flag: str) -> list[str]:
         """Return the options that may be meant by one that does not exist."""

@@ -25,7 +25,7 @@ from numpyro_rankings.cli.kept import OF_RANKS, Kept, read_kept
 from numpyro_rankings.cli.options import TableOptions
 from numpyro_rankings.cli.rankings_file import read_file
 from numpyro_rankings.cli.streams import notes
-from numpyro_rankings.words import plural, share, shorten
+from numpyro_rankings.words import in_one_line, plural, share, shorten, without_mark
 
 if TYPE_CHECKING:
     import numpy as np
@@ -140,7 +140,7 @@ def _assign(args: argparse.Namespace, _: str) -> int:
         columns = _write_out(out, found, survey, following)
     if options.table is not None:
         _write_table(args.file, options.table, survey, table, columns)
-    _print_summary(args, found, [str(x) for x in (out, options.table) if x is not None])
+    _print_summary(args, kept, found, [str(x) for x in (out, options.table) if x is not None])
     return 0
 
 
@@ -163,16 +163,22 @@ def _tell_short_form(args: argparse.Namespace, options: AssignOptions) -> int:
                 items = plural(len(kept.draws.items or ()), "item")
                 raise UserError(f"--short-form {number}: {args.results} has {items}")
             found = short_form(kept.draws, None, number, kept.labels)
-    print(f"\nAsk for the order of {', '.join(found.items)}\n")
-    print(" items  put right  which")
+    print(f"\nAsk for the order of {_named(found.items)}: {share(found.share)} are put right\n")
+    print("items  put right  which")
     for names, right in found.by_number:
-        print(f"{len(names):>6} {share(right):>10}  {', '.join(names)}")
-    print(f"   all {share(found.share_of_all):>10}\n")
+        print(f"{len(names):>5} {share(right):>10}  {_named(names)}")
+    print(f"  all {share(found.share_of_all):>10}")
+    print(f" none {share(found.share_of_none):>10}  all in the largest group\n")
     print(
-        "Put right: the share of judges, simulated from the groups of the fit, whose most probable"
-        f"\ngroup is theirs; it is {share(found.share_of_none)} if all are put into the largest."
+        "Put right: the share of judges whose most probable group is theirs, of judges simulated "
+        "from\nthe groups of the fit."
     )
     return 0
+
+
+def _named(items: Iterable[str]) -> str:
+    """Return names in one line; those with commas have quotes."""
+    return ", ".join(repr(x) if "," in x else in_one_line(x) for x in items)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -377,18 +383,23 @@ def _write_table(
     file: str, path: Path, survey: "Survey", table: TableOptions, columns: dict[str, list[Any]]
 ) -> None:
     from numpyro_rankings.rankings import RankingsError
-    from numpyro_rankings.readers.added_columns import write_with_columns
+    from numpyro_rankings.readers.added_columns import (
+        ASSIGNED,
+        replaced_in_words,
+        write_with_columns,
+    )
 
     assert survey.rows is not None  # checked before
     rows = survey.rows.tolist()
+    replaced: list[str] = []
 
     def write(place: Path) -> None:
-        write_with_columns(
+        replaced[:] = write_with_columns(
             file,
             place,
             columns,
             rows,
-            by="assigned",
+            by=ASSIGNED,
             encoding=table.encoding,
             layout=survey.layout,
             has_header=table.header != "none",
@@ -396,6 +407,8 @@ def _write_table(
 
     with as_user_errors(RankingsError):
         _write_beside(path, write)
+    for text in replaced_in_words(path, replaced):
+        note(text)
 
 
 def _write_beside(path: Path, write: Callable[[Path], object]) -> None:
@@ -409,34 +422,46 @@ def _write_beside(path: Path, write: Callable[[Path], object]) -> None:
             os.replace(made, place)
 
 
-def _print_summary(args: argparse.Namespace, found: "GroupsOfJudges", files: list[str]) -> None:
-    """Print how many judges each group has, and how many are unclear."""
+def _print_summary(
+    args: argparse.Namespace, kept: Kept, found: "GroupsOfJudges", files: list[str]
+) -> None:
+    """Print how many judges each group, or bloc, has, and how many are unclear."""
     import numpy as np
 
-    number, total = found.groups.shape[1], len(found.labels)
-    of_groups, wants = np.bincount(found.labels, minlength=number + 1), _wants(args.results)
-    print(f"\n{plural(total, 'judge')} of {args.file} in the groups of {args.results}\n")
-    print("group   judges   share  expected")
-    for k in range(number + (found.shares[-1] > 0)):
-        name = str(k + 1) if k < number else "none"
-        line = f"{name:>5} {of_groups[k]:>8,} {share(of_groups[k] / total):>7}"
-        line += f" {share(found.shares[k]):>9}  {wants.get(name, '')}"
-        print(line.rstrip())
-    print("\nExpected: the share in the fit, of a judge of whom nothing is known.")
-    unclear = int((found.probability < _CLEAR).sum())
-    print(f"Unclear, no group has half of the probability: {unclear:,} ({unclear / total:.1%})")
+    total, number = len(found.labels), found.groups.shape[1]
+    what, labels, probability = "group", found.labels, found.probability
+    names = [*map(str, range(1, number + 1)), *(["none"] if found.shares[-1] > 0 else [])]
+    expected = found.shares
+    if kept.blocs_first and kept.blocs is not None and found.blocs is not None:
+        what, labels, probability = "bloc", found.blocs.argmax(1), found.blocs.max(1)
+        expected = kept.blocs.shares
+        names = [str(k + 1) for k in range(len(expected))]
+    counts, wants = np.bincount(labels, minlength=number + 1), _wants(args.results, what)
+    print(f"\n{plural(total, 'judge')} of {args.file} in the {what}s of {args.results}\n")
+    print(f"{what:<5}   judges  share put  share expected")
+    for name, judges, known in zip(names, counts.tolist(), expected.tolist(), strict=False):
+        line = f"{name:>5} {judges:>8,} {share(judges / total):>10} {share(known):>15}"
+        print(f"{line}  {wants.get(name, '')}".rstrip())
+    print(f"\nShare put: of the judges of FILE, the share whose most probable {what} it is.")
+    print("Share expected: that in the fit, of a judge of whom nothing is known.")
+    unclear = int((probability < _CLEAR).sum())
+    print(f"Unclear, no {what} has half of the probability: {unclear:,} ({unclear / total:.1%})")
     little = int(found.says_little.sum())
     print(f"Too short to tell, or like any list: {little:,} ({little / total:.1%})")
-    print(f"The probabilities are averages over {found.num_draws:,} draws.")
+    of_groups = " of groups" if what == "bloc" else ""
+    print(f"The probabilities{of_groups} are averages over {found.num_draws:,} draws.")
     print(f"\nResults: {', '.join(files)}")
 
 
-def _wants(folder: Path) -> dict[str, str]:
-    """Return what each group wants, by its number, as far as the results say it."""
+def _wants(folder: Path, what: str) -> dict[str, str]:
+    """Return what each group or bloc wants, by its number, as far as the results say it."""
     import csv
 
+    name, column = ("blocs.csv", "bloc") if what == "bloc" else ("clusters.csv", "cluster")
     try:
-        with (folder / "clusters.csv").open(newline="", encoding="utf-8") as stream:
-            return {x["cluster"]: shorten(x["wants"], 60) for x in csv.DictReader(stream)}
+        with (folder / name).open(newline="", encoding="utf-8") as stream:
+            rows = [x for x in csv.DictReader(stream) if x.get("chosen", "yes") == "yes"]
+        wants = ((x[column], in_one_line(without_mark(x["wants"]))) for x in rows)
+        return {number: shorten(text, 60) for number, text in wants}
     except (OSError, KeyError, UnicodeDecodeError, csv.Error):
         return {}

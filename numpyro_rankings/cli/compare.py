@@ -28,7 +28,7 @@ from numpyro_rankings.cli.compilation import (
 from numpyro_rankings.cli.models import MODELS, models_with
 from numpyro_rankings.cli.options import TableOptions
 from numpyro_rankings.cli.progress import say
-from numpyro_rankings.cli.rankings_file import FORMATS_IN_WORDS, add_file_options, read_file
+from numpyro_rankings.cli.rankings_file import FORMATS_IN_WORDS, add_file_options, read_sample
 from numpyro_rankings.cli.results import terminal_width, write_at_once
 from numpyro_rankings.cli.streams import notes
 from numpyro_rankings.words import listed, number
@@ -140,6 +140,12 @@ class CompareOptions:
         default=0,
         group="run",
     )
+    sample: int | None = option(
+        "compare on so many judges of FILE, drawn at random, those of 'fit --sample N' (default: "
+        "all)",
+        "N",
+        count(2),
+    )
     minutes: float = option(
         "time of the sampling of each run, after which it ends even if its chains do not agree; "
         "models are left out whose sums over the orders of tied or uncompared items would take "
@@ -187,7 +193,7 @@ def _compare(args: argparse.Namespace, command: str) -> int:
         use_writable_cache()
         use_devices(1)
         check_backends()
-        rankings = read_file(args.file, table).rankings
+        rankings = read_sample(args.file, table, options.sample).rankings
         models = _kernels(options, rankings)
         if not models and (rankings.are_partial or rankings.offered() is None):
             raise UserError(f"no model of {' or '.join(options.models)} can be compared")

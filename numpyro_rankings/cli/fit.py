@@ -23,7 +23,7 @@ from numpyro_rankings.cli.rankings_file import (
     FORMATS_IN_WORDS,
     OWN_FORMAT,
     add_file_options,
-    read_file,
+    read_sample,
 )
 from numpyro_rankings.cli.results import (
     OPTIONAL,
@@ -50,6 +50,7 @@ from numpyro_rankings.cli.session import (
     lengths_of,
 )
 from numpyro_rankings.cli.several import SEVERAL_IN_WORDS, Fitted, are_several, fit_each
+from numpyro_rankings.cli.slates import read_slates, with_slates, write_slates
 from numpyro_rankings.words import percent, plural
 
 if TYPE_CHECKING:
@@ -87,6 +88,8 @@ to a folder of each in it):
                    bloc_probability how surely it belongs there
   path.csv         with --components auto: the probability of each number of groups, as if there
                    were fewer rankings
+  slates.csv       with --slates: the share, cohesion and crossover of each group, or bloc, and in
+                   votekit.json the same for VoteKit
   posterior.nc     the draws behind the results, for ArviZ: arviz.from_netcdf("posterior.nc").
                    They are those after the burn-in, an eighth to a half of the run (with --draws:
                    all after the warm-up), at most 4,000 of each chain, and fewer than that beyond
@@ -112,6 +115,7 @@ examples:
   numpyro-rankings fit ballots.soi --blocs 3
   numpyro-rankings fit survey.xlsx --layout ranks --judge id --save figures,xlsx,summary,table
   numpyro-rankings fit ballots.soi --model plackett-luce --components 3
+  numpyro-rankings fit ballots.soi --components 2 --slates slates.csv
   numpyro-rankings fit lists.csv --model dp-plackett-luce --alpha flat
   numpyro-rankings fit wards/ --minutes 5 --out wards-results
   numpyro-rankings fit wards/ --minutes 5 --resume wards-results
@@ -155,9 +159,7 @@ def _fit(args: argparse.Namespace, command: str) -> int:
 
 def _read(options: FitOptions) -> "Survey":
     """Read the file, and refuse one that the model cannot be fitted to."""
-    survey = read_file(options.file, options.table)
-    if options.sample is not None:
-        survey = _with_sample(survey, options.sample)
+    survey = read_sample(options.file, options.table, options.sample)
     survey = survey._replace(rankings=_as_taken(options.model, survey.rankings))
     _check_rankings(options.file or _BUNDLED, options.model, survey.rankings)
     if options.blocs is not None and survey.rankings.kind == "comparisons":
@@ -168,16 +170,9 @@ def _read(options: FitOptions) -> "Survey":
     if options.blocs is not None and not MODELS[options.model.model].family.has_fit:
         raise UserError(f"--blocs cannot be used with --model {options.model.model}")
     check_can_save(options, survey)
+    if options.slates is not None:
+        read_slates(options.slates, survey)
     return survey
-
-
-def _with_sample(survey: "Survey", number: int) -> "Survey":
-    from numpyro_rankings.readers.surveys import with_sample
-
-    sample = with_sample(survey, number)
-    for text in sample.notes[len(survey.notes) :]:
-        note(text)
-    return sample
 
 
 def _fit_one(
@@ -216,6 +211,9 @@ def _fit_one(
                     check_overflow(sampled.mcmc, options.model.max_clusters)
                 session.say("summarising the draws")
                 findings = _summarise(sampled, rankings, options.blocs)._replace(path=path)
+                if options.slates is not None:
+                    slates = read_slates(options.slates, survey)
+                    findings = with_slates(findings, rankings, slates)
                 keep_groups(findings, options.table, survey.layout)
 
         def write(folder: Path, findings: "Findings", status: "Status | None") -> None:
@@ -434,6 +432,8 @@ def _write(
         _write_assignments(folder / "assignments.csv", assigned, survey)
         if findings.blocs is not None:
             tables.write_blocs(folder / "blocs.csv", findings, rankings, survey.items_about)
+        if findings.slates is not None:
+            write_slates(folder, findings)
         if findings.path is not None:
             write_path(folder / PATH, findings.path)
         by_label = np.argsort(survey.label_index)  # the ranking of the file that each label is of
@@ -449,7 +449,8 @@ def _write(
         )
         if "xlsx" in options.save:
             of_csv = ("clusters.csv", "assignments.csv", *OPTIONAL)
-            write_workbook(folder, [name for name in of_csv if (folder / name).exists()])
+            tables_written = [x for x in of_csv if x.endswith(".csv") and (folder / x).exists()]
+            write_workbook(folder, tables_written)
         if "table" in options.save:
             write_table(folder, options, survey, assigned)
         saved.result()

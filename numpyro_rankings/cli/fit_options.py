@@ -56,6 +56,12 @@ class FitOptions:
         count(2, MOST_BLOCS),
         group="answer",
     )
+    slates: str | None = option(
+        "a table with the columns item and slate, or 'party' where FILE says the parties of its "
+        "items: write the share, cohesion and crossover of each group, or bloc, to slates.csv, and "
+        "to votekit.json as the configuration that VoteKit's generators of elections read",
+        "TABLE",
+    )
     save: tuple[str, ...] = option(
         "what to write too, separated by commas: figures, each of the page as SVG and PNG in the "
         "size of a slide, in the folder figures; xlsx, a workbook results.xlsx with a sheet for "
@@ -84,6 +90,7 @@ def parse_options(args: argparse.Namespace) -> FitOptions:
         model=model,
         sample=args.sample,
         blocs=args.blocs,
+        slates=args.slates,
         save=save,
         run=take_options(RunOptions, args),
     )

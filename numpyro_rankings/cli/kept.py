@@ -2,7 +2,7 @@
 
 It is the group ``constant_data`` of ``posterior.nc``: ``cluster``, the number of the group of each
 ranking, in the order of the labels of the draws; ``bloc_size`` and the parameters of the blocs; and
-the options of the table.
+the options of the table, and whether the page is about the blocs.
 """
 
 import json
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpyro_rankings.predict import BlocMixture
     from numpyro_rankings.report.findings import Findings
 
-_GROUP, _READING = "constant_data", "reading"
+_GROUP, _READING, _BLOCS_FIRST = "constant_data", "reading", "blocs_first"
 OF_RANKS = "ranks", "long"  # layouts that --highest-first goes with
 _BLOC = "bloc_"  # of the names of what is kept of blocs
 
@@ -32,12 +32,14 @@ class Kept(NamedTuple):
     - **labels** - the group of each ranking, numbered from 0 as in the results, in the order of the
       draws.
     - **table** - how the file was read.
+    - **blocs_first** - whether the page is about the blocs.
     """
 
     draws: "Draws"
     labels: "np.ndarray"
     blocs: "BlocMixture | None"
     table: TableOptions
+    blocs_first: bool = False
 
 
 def keep_groups(findings: "Findings", table: TableOptions, layout: str) -> None:
@@ -64,7 +66,8 @@ def keep_groups(findings: "Findings", table: TableOptions, layout: str) -> None:
         given.setdefault("highest_first", False)
     if table.aliases is not None:
         given["aliases"] = str(Path(table.aliases).absolute())
-    kept = xr.Dataset(variables, attrs={_READING: json.dumps(given)})
+    attrs = {_READING: json.dumps(given), _BLOCS_FIRST: int(findings.blocs_first)}
+    kept = xr.Dataset(variables, attrs=attrs)
     with_groups(findings.data, {_GROUP: kept}, {})
 
 
@@ -105,6 +108,7 @@ def read_kept(folder: Path) -> Kept:
         kept["cluster"].values.astype(np.int32) - 1,
         None if sizes is None else BlocMixture(sites, sizes),
         TableOptions(**options),
+        sizes is not None and bool(kept.attrs.get(_BLOCS_FIRST, False)),
     )
 
 

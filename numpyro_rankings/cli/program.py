@@ -79,8 +79,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _do(argv: list[str]) -> int:
+    argv = list(_with_codes(argv))
     try:
-        args, unknown = make_parser().parse_known_args(list(_with_codes(argv)))
+        args, unknown = make_parser().parse_known_args(argv)
         if args.command is None and not unknown:
             make_parser().print_help()
             return 0

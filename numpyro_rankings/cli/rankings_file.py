@@ -77,6 +77,19 @@ def add_file_options(parser: argparse.ArgumentParser, takes_several: bool = Fals
     add_options(parser, TableOptions)
 
 
+def read_sample(file: str | None, table: TableOptions, number: int | None) -> "Survey":
+    """Read the file of a command, and keep so many judges, or all; say so."""
+    from numpyro_rankings.readers.surveys import with_sample
+
+    survey = read_file(file, table)
+    if number is None:
+        return survey
+    sample = with_sample(survey, number)
+    for text in sample.notes[len(survey.notes) :]:
+        note(text)
+    return sample
+
+
 def read_file(file: str | None, table: TableOptions) -> "Survey":
     """Read the file of a command, or the bundled ballots, and say how it was read."""
     if file is not None:

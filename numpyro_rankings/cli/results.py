@@ -17,6 +17,7 @@ from numpyro_rankings._version import __version__
 from numpyro_rankings.cli.arguments import PROGRAM, UserError, file_errors
 from numpyro_rankings.cli.options import Plan
 from numpyro_rankings.cli.saved import SAVED
+from numpyro_rankings.cli.slates import SLATES, VOTEKIT
 from numpyro_rankings.words import (
     interval,
     number,
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
     from numpyro_rankings.report.page import Status
 
 FILES = ("posterior.nc", "clusters.csv", "assignments.csv", "report.html")
-OPTIONAL = ("blocs.csv", "path.csv")  # files that not all results have
+# files that not all results have
+OPTIONAL = ("blocs.csv", "path.csv", SLATES, VOTEKIT)
 _UNFINISHED, _RESULTS = ".unfinished", "results"  # folder of files that are written, and within it
 # by what tables of this program are recognised; reports and draws have its name in them
 _BEGINNINGS = {
@@ -43,7 +45,9 @@ _BEGINNINGS = {
     "assignments.csv": re.compile(b".*,cluster,(bloc,)?probability", re.DOTALL),
     "blocs.csv": re.compile(b"level,bloc,"),
     "path.csv": re.compile(b"effective_size,num_components,"),
-    "table.csv": re.compile(rb".*[,;\t]cluster( \(fitted\))?[,;\t]", re.DOTALL),
+    SLATES: re.compile(b"(cluster|bloc),share,"),
+    VOTEKIT: re.compile(rb'\{\s*"n_voters":'),
+    "table.csv": re.compile(rb".*[,;\t]\"?cluster( \(fitted( \d+)?\))?\"?[,;\t]", re.DOTALL),
     "fits.csv": re.compile(b"file,folder,"),
     "fits.json": re.compile(rb'\{\s*"format":'),
 }
@@ -308,6 +312,7 @@ def print_diagnostics(findings: "Findings", out: Path, status: "Status | None" =
     if files := files_in_words(findings):
         _print_wrapped(files, "  ")
     extra = {"blocs.csv": findings.blocs, "path.csv": findings.path}
+    extra |= dict.fromkeys((SLATES, VOTEKIT), findings.slates)
     names = [*FILES, *(name for name in OPTIONAL if extra[name] is not None)]
     names += [name for name in SAVED if (out / name).exists() and _is_own(out / name)]
     others = ", ".join(name for name in names if name != "report.html")

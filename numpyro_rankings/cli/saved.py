@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from numpyro_rankings.cli.arguments import PROGRAM, UserError
+from numpyro_rankings.cli.arguments import PROGRAM, UserError, note
+from numpyro_rankings.words import without_mark
 
 if TYPE_CHECKING:
     from numpyro_rankings.cli.fit_options import FitOptions
@@ -18,7 +19,6 @@ SAVED = (FIGURES, WORKBOOK, SUMMARY, *TABLES)
 _LAYOUTS = ("ranks", "orders", "cell", "votes", "marks")  # with a row for each judge
 _MOST_ROWS, _DIGITS = 2**20 - 1, 15  # of a sheet, and of a number in a spreadsheet
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:e[+-]?\d+)?")
-_ESCAPED = re.compile(r"'[=+\-@\t\r]")
 
 
 def names_saved(options: "FitOptions") -> list[str]:
@@ -54,19 +54,26 @@ def write_table(
     folder: Path, options: "FitOptions", survey: "Survey", columns: Mapping[str, Iterable[Any]]
 ) -> None:
     """Write the user's own table with columns that have an entry for each judge."""
-    from numpyro_rankings.readers.added_columns import name_with_columns, write_with_columns
+    from numpyro_rankings.readers.added_columns import (
+        name_with_columns,
+        replaced_in_words,
+        write_with_columns,
+    )
 
     assert options.file is not None and survey.rows is not None
     table = options.table
-    write_with_columns(
+    name = name_with_columns(options.file)
+    replaced = write_with_columns(
         options.file,
-        folder / name_with_columns(options.file),
+        folder / name,
         columns,
         survey.rows.tolist(),
         encoding=table.encoding,
         layout=survey.layout,
         has_header=table.header is None,
     )
+    for text in replaced_in_words(name, replaced):
+        note(text)
 
 
 def write_workbook(folder: Path, names: Iterable[str]) -> None:
@@ -90,7 +97,7 @@ def write_workbook(folder: Path, names: Iterable[str]) -> None:
                     cells.append(float(text) if text else None)
                     continue
                 # the apostrophe is for programs that take such a text of a csv file for a formula
-                text = ILLEGAL_CHARACTERS_RE.sub("", text[1:] if _ESCAPED.match(text) else text)
+                text = ILLEGAL_CHARACTERS_RE.sub("", without_mark(text))
                 cell = WriteOnlyCell(sheet, value=text)
                 cell.data_type = "s"  # also of one that begins with =
                 cells.append(cell if text else None)

@@ -44,7 +44,7 @@ def write_clusters(
             row["wants"] = text  # also of a group without an order
             if (e := findings.mistakes) is not None:  # one for all judges
                 row |= columns_with_interval("mistake_probability", e.mean(), interval_of(e))
-    _write(path, rows[0], (row.values() for row in rows))
+    write_rows(path, rows[0], (row.values() for row in rows))
 
 
 def write_assignments(
@@ -74,7 +74,7 @@ def write_assignments(
     for name, values in (further or {}).items():
         found[name] = [p if isinstance(p, str) else f"{p:.4g}" for p in values]
     columns = {**columns, **found}
-    _write(path, columns, zip(*columns.values(), strict=True))
+    write_rows(path, columns, zip(*columns.values(), strict=True))
     return found
 
 
@@ -99,7 +99,7 @@ def write_blocs(
             row |= _columns_of_order(bloc, rankings, about)
             row["wants"] = wants_of_bloc(bloc)  # also of one without an order
             rows.append(row | family.columns_of_bloc(bloc.parameters, items))
-    _write(path, rows[0], (row.values() for row in rows))
+    write_rows(path, rows[0], (row.values() for row in rows))
 
 
 def rows_in_words(said: "Rankings | Orders") -> list[str]:
@@ -131,7 +131,8 @@ def _comparisons_in_words(names: np.ndarray, wins: np.ndarray) -> str:
     return "; ".join(f"{a} > {b}{f' ({k} times)' if k > 1 else ''}" for a, b, k in said)
 
 
-def _write(path: Path, header: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
+def write_rows(path: Path, header: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
+    """Write a table, whose texts no spreadsheet takes for formulas."""
     with path.open("w", newline="", encoding="utf-8") as stream:
         table = csv.writer(stream)
         table.writerows(map(for_spreadsheets, row) for row in itertools.chain([header], rows))

@@ -209,7 +209,8 @@ class ChineseRestaurantProcess(_SequentialPartition):
         super().validate_args(strict)
         with jax.ensure_compile_time_eval():
             is_valid = self.concentration > -self.discount
-        if not_jax_tracer(is_valid) and not np.all(is_valid):
+        # in NumPy: jnp.all would be traced, also of values that are known
+        if not_jax_tracer(is_valid) and not np.asarray(is_valid).all():
             raise ValueError(
                 "ChineseRestaurantProcess distribution got invalid concentration parameter: "
                 "it must be positive, or more than -discount."

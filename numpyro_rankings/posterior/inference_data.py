@@ -132,7 +132,8 @@ def to_inference_data(
     rankings, what does not depend on labels: ``first``, the share of the judges who put each item
     first, and ``mean_rank``, 1 + the sum over the other items of the share of the judges who put
     that item above, among those who order the two; of full rankings it is the mean rank. Look at
-    them by ``arviz.plot_ppc(data, var_names=["first", "mean_rank"])``. Replications are those of
+    them by ``arviz.plot_ppc(data, var_names=["first", "mean_rank"])``, in ArviZ 1.x
+    ``plot_ppc_dist``. Replications are those of
     :func:`~numpyro_rankings.posterior_predictive_checks`.
 
     :param mcmc: the MCMC after ``mcmc.run(key, rankings)``, of a kernel or of

@@ -69,6 +69,11 @@ class BlocMixture(NamedTuple):
     parameters: Mapping[str, np.ndarray]
     sizes: np.ndarray
 
+    @property
+    def shares(self) -> np.ndarray:
+        """The share of each bloc, (blocs,), of a judge of whom nothing is known."""
+        return (self.sizes + 1.0) / (self.sizes.sum() + len(self.sizes))  # as they are fitted
+
     @classmethod
     def of(cls, blocs: Blocs, family: RankingFamily) -> "BlocMixture":
         """Return that of the blocs of the chosen number."""
@@ -293,5 +298,4 @@ def _normalised(log_terms: Array) -> np.ndarray:
 def _probabilities_of_blocs(blocs: BlocMixture, family: RankingFamily, rows: Scored) -> np.ndarray:
     """Return the probability of each bloc for each row, (rows, blocs)."""
     table = rows.log_rows(family, {name: jnp.asarray(x) for name, x in blocs.parameters.items()})
-    shares = (blocs.sizes + 1.0) / (blocs.sizes.sum() + len(blocs.sizes))  # as they are fitted
-    return _normalised(table + np.log(shares)[:, None]).T
+    return _normalised(table + np.log(blocs.shares)[:, None]).T

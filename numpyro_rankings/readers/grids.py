@@ -366,9 +366,11 @@ def _form_of(text: TextFile, first: int, layout: str | None, has_header: bool) -
     if not marks:
         return _form_without_marks(text, first, layout, has_header)
     if len(marks) > 1 and marks[0] != "\t":
+        if has_header and len(found := _below_mixed_title(text, marks, first)) == 1:
+            return found[0]
         raise RankingsError(
             f"{text.name}:{first + 1}: the first row contains commas and semicolons; put names "
-            "that contain them into quotes"
+            "that contain them into quotes, or remove the line if it is a title"
         )
     if has_header and len(rows := list(itertools.islice(_full_rows(text, marks[0], first), 2))) > 1:
         others = [mark for mark in "\t;," if mark != marks[0]]
@@ -393,6 +395,23 @@ def _below_titles(text: TextFile, marks: Sequence[str], first: int) -> list[Form
             rows = list(_full_rows(text, mark, first))
             if any(len(row) > 1 for _, row in rows):
                 found.append(_below_title(mark, rows))
+    return [form for form in found if form is not None]
+
+
+def _below_mixed_title(text: TextFile, marks: Sequence[str], first: int) -> list[Form]:
+    """Return the tables below a title that has several marks, of which each makes some cells.
+
+    It has not as many cells as the rows below, of which the first has names and no numbers.
+    """
+    found = []
+    for mark in marks:
+        with contextlib.suppress(RankingsError):
+            (number, title), *rows = _full_rows(text, mark, first)
+            names = rows[0][1] if rows else title
+            if 1 < len(names) != len(title) and all(map(str.strip, names)):
+                is_plain = not any(other in name for name in names for other in marks)
+                if is_plain and all(whole_number(x.strip()) is None for x in names):
+                    found.append(_below_title(mark, [(number, [mark.join(title)]), *rows]))
     return [form for form in found if form is not None]
 
 

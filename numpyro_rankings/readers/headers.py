@@ -26,6 +26,7 @@ import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_counted
+from numpyro_rankings.readers.added_columns import added_columns
 from numpyro_rankings.readers.answers import rank_in_words
 from numpyro_rankings.readers.grids import Column, Grid, whole_number
 from numpyro_rankings.words import shorten
@@ -105,7 +106,8 @@ def below_title(grid: Grid) -> Grid:
         return grid
     below = np.arange(len(grid.numbers)) >= len(titles)
     cells = [column.keep(below) for column in grid.cells]
-    texts = {text for column in cells for text in column.values}
+    added = {k for columns, _ in added_columns(names) for k in columns}  # may have names of items
+    texts = {text for k, x in enumerate(cells) if k not in added for text in x.values}
     if len(set(names)) < len(names) or not texts.isdisjoint(names):
         return grid
     words = " ".join(titles)  # which may say what the numbers mean

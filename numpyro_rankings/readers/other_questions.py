@@ -17,6 +17,7 @@ from numpyro_rankings.readers.votes import letters
 from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
 
+_FEWEST_PAIRS = 3  # whose texts say that they are pairs
 _RARE = 0.01  # share of the rows that may have slid
 _TICKS = set(
     "x|✓|✔|yes|true|checked|ticked|selected|y|on|no|false|unchecked|not selected".split("|")
@@ -33,6 +34,7 @@ _SIDES = {"", *"012abhdwl", "left", "right", "home", "away", "white", "black", "
 _SIDES |= set("win loss 10 01 05 1212 0505 ½½ ½ x".split()) | TIES
 # letters of 1-0, 0.5-0.5 and 1/2-1/2 are among these
 _SCORES = re.compile(r"\d{2,4}")  # letters of 3-1 and 0.5-0.5
+_SCORE = re.compile(r"\d{1,3}\s*[-–:]\s*\d{1,3}")  # of both items, in one cell
 _HOME = ("home", "away"), ("home", "visitor"), ("home", "guest"), ("h", "a"), ("h", "v")
 _OF_PAIRS = (
     ("a", "b"),
@@ -47,6 +49,9 @@ _OF_RANKS = re.compile(r"(?:choice|rank|place|pref|preference|position|pos)$")
 # letters around the word for a side in the name of a column with what it scored, as in FTHG
 _SCORED = "goals?|scores?|scored|points?|pts|runs|sets|frames|legs|g"
 _OF_POINTS = re.compile(rf"(?:ft|fulltime)?(?:(?:{_SCORED})(?:for)?(.+?)|(.+?)(?:{_SCORED}))")
+# the same around the number of comparisons that a side has won
+_WON = "wins?|won|w|victories|votes?|counts?|n|times(?:chosen|preferred|won)?"
+_OF_WINS = re.compile(rf"(?:num(?:ber)?(?:of)?)?(?:(?:{_WON})(?:for|of)?(.+?)|(.+?)(?:{_WON}))")
 
 
 class ColumnsOfPairs(NamedTuple):
@@ -55,6 +60,8 @@ class ColumnsOfPairs(NamedTuple):
     items: tuple[str, str]  # of the two items, of which the first is preferred without an outcome
     # the column that says which is preferred, or the two with what each scored; or none
     outcome: tuple[str, ...] = ()
+    # whether these two say how many comparisons each has won
+    are_wins: bool = False
 
     @property
     def all(self) -> list[str]:
@@ -88,20 +95,40 @@ def columns_of_pairs(grid: Grid, picked: Sequence[str]) -> ColumnsOfPairs | None
         ]
         if all(scored):
             return ColumnsOfPairs(two, (scored[0][0], scored[1][0]))
+    won = {side: x for x in picked if x not in two and (side := _side_scored(grid, x, _OF_WINS))}
+    if all(side in won for side in sides):
+        return ColumnsOfPairs(two, (won[sides[0]], won[sides[1]]), are_wins=True)
     return None
 
 
 def columns_of_games(grid: Grid, picked: Sequence[str]) -> list[str]:
-    """Return two columns of the same names, and the only two of numbers, if the table has such."""
+    """Return two columns of the same names, and what says the score, if the table has such.
+
+    That are the only two columns of numbers, or else the only one of scores such as 2-1.
+    """
     numbers = [x for x in picked if _is_of_numbers(grid.column(x))]
+    scores = [x for x in picked if all(map(_SCORE.fullmatch, {*grid.column(x).values} - {""}))]
     if len(numbers) != 2:
+        numbers = [x for x in scores if any(grid.column(x).values)]
+    if len(numbers) not in (1, 2) or len(numbers) == len(scores) == 2:
         return []
     texts = [grid.column(x) for x in picked if x not in numbers]
     for one, two in itertools.combinations(texts, 2):
         known = [{*x.values} - {""} for x in (one, two)]
-        if 2 * len(known[0] & known[1]) >= min(map(len, known)) > 1 and len({*picked}) > 3:
+        if 2 * len(known[0] & known[1]) >= min(map(len, known)) > 1:
             return [one.name, two.name, *numbers]
     return []
+
+
+def have_winners(grid: Grid, picked: Sequence[str]) -> bool:
+    """Return whether the third of three columns has one of the two names beside it in all rows."""
+    if len({*picked}) != 3 or len(picked) != 3 or len(grid.numbers) < _FEWEST_PAIRS:
+        return False
+    texts = [grid.column(name).mapped(str, object) for name in picked]
+    rows = [row for row in zip(*texts, strict=True) if all(row)]
+    are_names = not any(_is_of_numbers(grid.column(name)) for name in picked)
+    is_whole = 2 * len(rows) > len(grid.numbers)
+    return are_names and is_whole and all(one != two and x in (one, two) for one, two, x in rows)
 
 
 def _is_of_numbers(column: Column) -> bool:
@@ -109,9 +136,9 @@ def _is_of_numbers(column: Column) -> bool:
     return any(column.values) and all(number_of(x) >= 0 for x in column.values if x)
 
 
-def _side_scored(grid: Grid, name: str) -> str:
+def _side_scored(grid: Grid, name: str, pattern: re.Pattern = _OF_POINTS) -> str:
     """Return the side of which a column of numbers has the goals or points; "" if it has none."""
-    match = _OF_POINTS.fullmatch(letters(name))
+    match = pattern.fullmatch(letters(name))
     word = _KIND.fullmatch(match[1] or match[2]) if match is not None else None
     if word is None or not any(word[1] in two for two in _OF_PAIRS):
         return ""

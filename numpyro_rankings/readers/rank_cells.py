@@ -76,10 +76,10 @@ def refuse_rank(
         )
     elif number is None and re.search(r"\d", text):
         hint = "; if it is a rank, write the number alone"
-    elif 2 * (ranks_in(column, num_items) > 0).sum() >= len(column.codes):
+    elif _is_beside_ranks(column, text, num_items):
         # a number that is a little too large may be the rank of another item
         is_code = number is None or num_items is None or not 1 <= number <= 2 * num_items
-        code = option("missing", [*spec.missing, text], is_code)
+        code = option("missing", [*spec.missing, text], is_code and is_item)
         hint = f"{in_cells([column], text)}; if it means that the item is not ranked, add {code}"
         if number is None:
             was, was_not = (option(x, text, False) for x in ("offered", "not_offered"))
@@ -95,6 +95,13 @@ def refuse_rank(
         f"{about_judges}; if other items had ranks too, name the columns of these with "
         f"{option('columns')}, and add {option('gaps', 'close')}"
     )
+
+
+def _is_beside_ranks(column: Column, text: str, num_items: int | None) -> bool:
+    """Return whether a text may say that an item is not ranked: half of the others are ranks."""
+    is_other = ~column.is_blank() & (column.codes != column.values.index(text))
+    are_ranks = ranks_in(column, num_items) > 0
+    return 2 * (are_ranks & is_other).sum() >= is_other.sum()
 
 
 def _ranks_in_words(columns: Sequence[Column]) -> dict[str, tuple[int, str]]:

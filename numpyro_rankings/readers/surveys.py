@@ -18,8 +18,10 @@ from numpyro_rankings.rankings.names import names_counted, names_shown
 from numpyro_rankings.rankings.orderings import listed_items
 from numpyro_rankings.rankings.partial_orders import build_partial_orders
 from numpyro_rankings.rankings.preferences import above_of_levels
+from numpyro_rankings.readers.added_columns import without_added_columns
 from numpyro_rankings.readers.answers import EMPTY
 from numpyro_rankings.readers.ballots import BallotCounts
+from numpyro_rankings.readers.beside import refuse_column_beside
 from numpyro_rankings.readers.first_rows import refuse_ballot_as_header, refuse_number_of_ballot
 from numpyro_rankings.readers.grids import Grid, read_grid, refuse_ranks_in_brackets
 from numpyro_rankings.readers.headers import below_title, choose, fold_header
@@ -40,6 +42,8 @@ from numpyro_rankings.readers.turned import refuse_judges_in_columns, turn
 from numpyro_rankings.readers.votes import words_of_ballots
 from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
+
+_MOST_ITEMS_NAMED = 30  # in a message that has an option with all of them
 
 
 class Survey(NamedTuple):
@@ -158,6 +162,7 @@ def read_layout(source: Any, layout: str | None = None, **options: Any) -> Surve
     grid = read_grid(source, spec.items or (), *settings)
     if spec.has_header and given.header_rows is None:
         grid = below_title(grid)
+    grid, about_added = without_added_columns(grid, (*spec.named, *spec.patterns))
     are_pairs = columns_of_pairs(grid, [x for x in grid.columns if spec.may_pick(x)])
     if spec.has_header and given.header_rows is None and not are_pairs:
         refuse_ballot_as_header(grid, spec, source)
@@ -171,6 +176,7 @@ def read_layout(source: Any, layout: str | None = None, **options: Any) -> Surve
     else:
         if not refuse_pairs(table, picked, spec, layout):
             refuse_judges_in_columns(table.grid, picked, spec, layout)
+            refuse_column_beside(table, picked, spec, layout)
     if layout is None:
         chosen, about_layout = layout_of_table(table, picked, spec)
     else:
@@ -178,14 +184,14 @@ def read_layout(source: Any, layout: str | None = None, **options: Any) -> Surve
     chosen.check_options(given)
     spec = spec._replace(aliases=read_aliases(given.aliases))
     columns, spec, about_others = chosen.find_columns(table, picked, spec)
-    notes += [*about_columns, *about_layout, *about_others]
+    notes += [*about_added, *about_columns, *about_layout, *about_others]
     question = chosen.read(table, columns, spec, [*table.grid.notes, *table.notes, *notes])
     lists = chosen.lists(question)
     if spec.items is None:
         if chosen.has_names_in_cells:
             refuse_ranks_in_brackets(lists.where(0), lists.items)
-        _refuse_words_of_ballots(grid.name, lists.items)
-    return survey_of_lists(question.grid, spec, lists, chosen.name, question.notes)
+        _refuse_words_of_ballots(grid.name, lists.items, chosen.name)
+    return survey_of_lists(question.grid, question.spec, lists, chosen.name, question.notes)
 
 
 def _with_index(source: Any, named: list[str]) -> tuple[Any, list[str]]:
@@ -203,13 +209,17 @@ def _with_index(source: Any, named: list[str]) -> tuple[Any, list[str]]:
     return source, []
 
 
-def _refuse_words_of_ballots(name: str, items: Sequence[str]) -> None:
+def _refuse_words_of_ballots(name: str, items: Sequence[str], layout: str) -> None:
     """Refuse items that say something of a ballot, as columns or rows of a table may."""
     for word in words_of_ballots(items):
+        place = "its rows say something of the ballots, remove them"
+        if layout == "ranks":
+            leave = option("about", word, False)
+            place = f"its column says something of the ballots, {leave} leaves it out"
+        is_short = len(items) <= _MOST_ITEMS_NAMED
+        names = option("items", items) if is_short else f"{option('items')} with all names"
         raise RankingsError(
-            f"{name}: is {word!r} an item? If its column or its rows say something of the ballots, "
-            f"leave them out, such as by {option('columns')} or {option('about')}; if it is an "
-            f"item, name all with {option('items')}"
+            f"{name}: is {word!r} an item? If {place}; if it is an item, add {names}"
         )
 
 
@@ -262,7 +272,9 @@ def _by_row(
         wins = lists.wins[:, : lengths.max(), : lengths.max()]
         compared = build_comparisons(orderings, wins, items, counts)
         return compared, [mistakes_in_words(compared)]
-    notes = _notes_of_others(lists, spec, is_full.all())
+    notes = _notes_of_others(
+        lists, spec, is_full.all(), int(counts[lengths == len(items) - 1].sum())
+    )
     choice_sets = None
     if lists.offered is not None:
         offered = lists.offered | listed_items(orderings, len(items))
@@ -328,11 +340,20 @@ def _notes_of_lists(lists: Lists, kept: np.ndarray) -> list[str]:
     return notes
 
 
-def _notes_of_others(lists: Lists, spec: QuestionSpec, are_full: bool) -> list[str]:
-    """Return how items were read that a judge does not rank."""
+def _notes_of_others(lists: Lists, spec: QuestionSpec, are_full: bool, num_short: int) -> list[str]:
+    """Return how items were read that a judge does not rank.
+
+    :param are_full: whether no list leaves out more than what must be the last item, and
+        **num_short** is the number of lists of all items but one.
+    """
     is_ballot = lists.ballots is not None and not spec.is_not_offered
     words = {x.casefold() for x in (*spec.offered, *spec.not_offered)}
-    if are_full or is_ballot or spec.offers is not None or lists.above is not None:
+    if (
+        (are_full and not num_short)
+        or is_ballot
+        or spec.offers is not None
+        or lists.above is not None
+    ):
         return []
     if lists.offered is not None and (not words or EMPTY in words):
         return []
@@ -341,6 +362,11 @@ def _notes_of_others(lists: Lists, spec: QuestionSpec, are_full: bool) -> list[s
     else:
         meaning, other, why = "ranked below the others", "not-offered", "they were not offered"
     which = ", and of which no text says whether they were offered," if words else ""
+    if are_full:
+        return [
+            f"{plural(num_short, 'list')} without one of the {len(lists.items)} items{which}: it "
+            f"is read as the last; use {option('unranked', other)} if it was not offered"
+        ]
     return [
         f"items that a judge does not rank{which} are read as {meaning}: use "
         f"{option('unranked', other)} if {why}"

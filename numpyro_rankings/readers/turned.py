@@ -11,6 +11,7 @@ from numpyro_rankings.rankings.names import names_counted
 from numpyro_rankings.readers.answers import numbers_in, rank_in_words
 from numpyro_rankings.readers.grids import Column, Grid, column_of_texts, place_of
 from numpyro_rankings.readers.headers import Table
+from numpyro_rankings.readers.lists import are_ranks_with_ties
 from numpyro_rankings.readers.questions import QuestionSpec, meaning_of_header
 from numpyro_rankings.words.options import option
 
@@ -96,6 +97,7 @@ def _refuse_ranks_down(grid: Grid, columns: Sequence[Column], layout: str | None
         is_list = 1 < len(ranks) == len(np.unique(ranks)) and is_rank.all()
         num_lists += is_list and ranks.min() == 1
     if 3 * num_lists < 2 * len(columns):
+        _refuse_ties_down(grid, columns, numbers)
         return
     ordered = np.sort(numbers, axis=1)
     is_odd = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] > 0)).any(1)
@@ -105,6 +107,18 @@ def _refuse_ranks_down(grid: Grid, columns: Sequence[Column], layout: str | None
     if num_odd and (is_whole or 2 * num_odd >= (ordered[:, -1] > 0).sum()):
         most = numbers[numbers <= len(numbers)].max()
         _ask(grid, columns, f"have ranks from 1 to {most} once each, and the rows have not")
+
+
+def _refuse_ties_down(grid: Grid, columns: Sequence[Column], numbers: np.ndarray) -> None:
+    """Refuse columns that all have ranks with ties, where most rows have no ranks."""
+    if (numbers < 0).any() or len(numbers) < 3 or len(columns) < 2:
+        return
+    if not (numbers > 0).sum(0).all() or not are_ranks_with_ties(numbers.T):
+        return
+    num_wrong = sum(not are_ranks_with_ties(row[None]) for row in numbers)
+    if 2 * num_wrong >= len(numbers):
+        most = numbers.max()
+        _ask(grid, columns, f"have ranks from 1 to {most} with ties, and most rows have not")
 
 
 def _refuse_names_down(

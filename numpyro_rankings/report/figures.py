@@ -90,13 +90,22 @@ def places_of_blocs(
     findings: Findings, rankings: Rankings | PartialOrders | Comparisons
 ) -> PlacesShown | None:
     """Return where the judges of each bloc rank the items; None without blocs, and of pairs."""
-    blocs = findings.blocs
-    if blocs is None:
-        return None
-    places = places_of(rankings, blocs.membership * np.asarray(rankings.counts)[:, None])
+    return None if findings.blocs is None else _places_shown(rankings, *_blocs(findings, rankings))
+
+
+def places_of_groups(
+    findings: Findings, rankings: Rankings | PartialOrders | Comparisons
+) -> PlacesShown | None:
+    """Return where the judges of each of the largest groups rank the items; None of pairs."""
+    return _places_shown(rankings, *_largest_groups(findings, rankings))
+
+
+def _places_shown(
+    rankings: Rankings | PartialOrders | Comparisons, amounts: np.ndarray, names: Sequence[str]
+) -> PlacesShown | None:
+    places, most = places_of(rankings, amounts), _ITEMS_OF_BLOCS
     if places is None:
         return None
-    names, most = numbered("bloc", blocs.number), _ITEMS_OF_BLOCS
 
     def draw(what: Literal["mean", "first", "top"]) -> Figure:
         return embedded_figure(plots.plot_places(places, what, names, most))
@@ -105,19 +114,31 @@ def places_of_blocs(
     return PlacesShown(draw("mean"), draw("first"), top, max(0, len(places.items) - most))
 
 
+def _blocs(
+    findings: Findings, rankings: Rankings | PartialOrders | Comparisons
+) -> tuple[np.ndarray, Sequence[str]]:
+    """Return how many judges of each row are in each bloc, and the names of the blocs."""
+    blocs = findings.blocs
+    assert blocs is not None
+    return blocs.membership * np.asarray(rankings.counts)[:, None], numbered("bloc", blocs.number)
+
+
+def _largest_groups(
+    findings: Findings, rankings: Rankings | PartialOrders | Comparisons
+) -> tuple[np.ndarray, Sequence[str]]:
+    """Return how many judges of each row are in each group that is shown, and their names."""
+    shown = (findings.held or findings.profiles)[:CLUSTERS_SHOWN]
+    amounts = np.zeros((rankings.num_rows, len(shown) + 1))
+    np.add.at(amounts, (rankings.row_index, group_of_each(findings, shown)), 1)
+    return amounts[:, : len(shown)], numbered("group", len(shown))
+
+
 def figure_of_summary(
     findings: Findings, rankings: Rankings | PartialOrders | Comparisons
 ) -> Figure | None:
     """Return the mean ranks in the blocs, or in the largest groups; None of pairs."""
-    if findings.blocs is not None and findings.blocs_first:
-        amounts = findings.blocs.membership * np.asarray(rankings.counts)[:, None]
-        names = numbered("bloc", findings.blocs.number)
-    else:
-        shown = (findings.held or findings.profiles)[:CLUSTERS_SHOWN]
-        names = numbered("group", len(shown))
-        amounts = np.zeros((rankings.num_rows, len(shown) + 1))
-        np.add.at(amounts, (rankings.row_index, group_of_each(findings, shown)), 1)
-        amounts = amounts[:, : len(shown)]
+    parts = _blocs if findings.blocs is not None and findings.blocs_first else _largest_groups
+    amounts, names = parts(findings, rankings)
     places = places_of(rankings, amounts)
     if places is None:
         return None

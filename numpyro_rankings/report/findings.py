@@ -42,6 +42,7 @@ from numpyro_rankings.posterior.draws import Draws
 from numpyro_rankings.posterior.partitions import evenly
 from numpyro_rankings.posterior.point_estimates import ReferencePartition, reference_partition
 from numpyro_rankings.posterior.predictive_checks import PredictiveChecks
+from numpyro_rankings.posterior.slates import Slates
 from numpyro_rankings.posterior.stacking import posterior_by_weight, stack_fitted_chains
 from numpyro_rankings.rankings import (
     Comparisons,
@@ -102,6 +103,8 @@ class Findings(NamedTuple):
     - **ties** - how many judges tie items, in words; nothing of rankings.
     - **mistakes** - of comparisons that may be mistakes, the draws of the probability that one is,
       (D,); else None.
+    - **slates** - what the groups that hold, or where these come first the blocs, do with slates of
+      items; None without slates.
     """
 
     data: Any
@@ -120,6 +123,7 @@ class Findings(NamedTuple):
     apart: Sequence[Sequence[str]] = ()
     ties: str = ""
     mistakes: np.ndarray | None = None
+    slates: Slates | None = None
 
     @property
     def family(self) -> RankingFamily | None:

@@ -19,11 +19,19 @@ from numpyro_rankings.report.judgements import (
 )
 from numpyro_rankings.report.page import Status
 from numpyro_rankings.words import duration, plural
-from numpyro_rankings.words.commands import DEFAULT_MODEL, beside, compare_command, with_options
+from numpyro_rankings.words.commands import (
+    DEFAULT_MODEL,
+    assign_command,
+    beside,
+    compare_command,
+    with_options,
+)
 
 # options of fit that go without those that a step proposes
 _OF_POOLS = ("--alpha", "--sigma", "--phi", "--gamma")
 _OF_MIXTURE = ("--blocs", "--components", "--max-clusters", "--init")
+# a ladder looks up each different ranking in each step
+_MANY_RANKINGS, _SAMPLE = 3000, 1000
 _OF_RUNS = "fit", "cluster"  # the commands that make them
 _OF_SAMPLER = ("--assignment", "--approximate", "--sigma", "--phi", "--gamma")
 
@@ -43,7 +51,8 @@ def next_steps(findings: Findings, status: Status | None = None) -> list[Step]:
     if findings.data is None:  # the run goes on, and says how long
         return []
     judged = judgements_of(findings)
-    return [*_of_results(findings, judged, status), *_compare(findings, judged)]
+    steps = [*_of_results(findings, judged, status), *_compare(findings, judged)]
+    return [*steps, *_assign(findings, judged)]
 
 
 def _of_results(findings: Findings, judged: Judgements, status: Status | None) -> list[Step]:
@@ -77,6 +86,15 @@ def _compare(findings: Findings, judged: Judgements) -> list[Step]:
         return []
     text = "The model misses something. See which model and number of groups predict better"
     return [_step(text, compare_command(command) if _is_own(command, "fit") else "")]
+
+
+def _assign(findings: Findings, judged: Judgements) -> list[Step]:
+    """Say how those that were not drawn get a group, if some of the judges were fitted."""
+    command = findings.details.get(BEGUN_WITH, findings.details.get("command", ""))
+    if findings.reference is None or judged.chains == "bad" or not _is_own(command, "fit"):
+        return []
+    others = assign_command(command)
+    return [Step("Put all judges of the file into these groups:", others)] if others else []
 
 
 def _go_on(findings: Findings, status: Status | None) -> list[Step]:
@@ -140,10 +158,12 @@ def _by_ladders(findings: Findings, number: object) -> Step:
     """Propose the sampler whose answer does not depend on the start."""
     model = _with_model(findings)
     options = {**model, "--components": number, "--sampler": "tempered"}
+    text = "Chains on ladders may find the same groups from every start (--sampler tempered)"
+    if number == "auto" and findings.total >= _MANY_RANKINGS:
+        options["--sample"] = _SAMPLE
+        text += f". With so many rankings let them find those of {_SAMPLE:,} (--sample)"
     command = _another(findings, "tempered", options, (*_OF_MIXTURE, "--alpha", *_OF_SAMPLER))
-    return _step(
-        "Chains on ladders may find the same groups from every start (--sampler tempered)", command
-    )
+    return _step(text, command)
 
 
 def _is_tempered(findings: Findings) -> bool:

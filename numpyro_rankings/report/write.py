@@ -30,6 +30,7 @@ from numpyro_rankings.report.figures import (
     figure_of_summary,
     partition_figures,
     places_of_blocs,
+    places_of_groups,
     predictive_checks,
     traces,
 )
@@ -38,6 +39,7 @@ from numpyro_rankings.report.glossary import glossary, how_found
 from numpyro_rankings.report.overall import overall
 from numpyro_rankings.report.page import Status, embedded_figure, rankings_in_words, write_page
 from numpyro_rankings.report.path import path_shown
+from numpyro_rankings.report.slates import slates_shown
 from numpyro_rankings.report.slides import save_figures
 
 if TYPE_CHECKING:
@@ -147,7 +149,8 @@ def write_findings(
     if summary is not None:
         write_page(summary, "summary.html", {**view, **_of_summary(findings, rankings)})
     if figures is not None:
-        save_figures(view, Path(figures))
+        shown = view["places"] or places_of_groups(findings, rankings)
+        save_figures({**view, "places": shown}, Path(figures))
 
 
 def _of_summary(findings: Findings, rankings: Rankings | Orders) -> dict[str, Any]:
@@ -189,6 +192,7 @@ def _view_of_rankings(
         **_view(findings, rankings_in_words(rankings), title, status, wants(findings)),
         "blocs": blocs_shown(findings, about),
         "path": path_shown(findings),
+        "slates": slates_shown(findings),
         "groups": groups(findings, columns, about),
         "judges": judges_of_groups(findings, about),
         "passing": passing_groups(findings, columns),

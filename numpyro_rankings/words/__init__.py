@@ -1,6 +1,7 @@
 """Names of quantities, numbers and plurals, as the report, the plots and the screen show them."""
 
 import math
+import re
 from collections.abc import Sequence
 
 # Display names of the quantities that are diagnosed, which do not depend on the labels of clusters,
@@ -229,6 +230,11 @@ def for_spreadsheets(cell: object) -> object:
     except ValueError:
         return f"'{cell}"
     return cell
+
+
+def without_mark(cell: str) -> str:
+    """Return the text of a cell that :func:`for_spreadsheets` has made safe."""
+    return cell[1:] if re.match(r"'[=+\-@\t\r]", cell) else cell
 
 
 # Characters that turn the direction of the text after them, and those that command a terminal.

@@ -19,11 +19,11 @@ _OF_FIT = (
     *(
         "--resume",
         "--rhat",
-        "--sample",
         "--sampler",
         "--save",
         "--shape",
         "--sigma",
+        "--slates",
         "--thin",
         "--warmup",
     ),
@@ -70,6 +70,17 @@ def beside(
 def compare_command(fit: str) -> str:
     """Return the command that compares models of the file that a command fits."""
     return _another(fit, "compare", {}, _OF_FIT)
+
+
+def assign_command(fit: str) -> str:
+    """Return the command that puts all judges of a file into the groups of a sample of them.
+
+    Nothing if the fit has no sample, or does not name its file first.
+    """
+    words = shlex.split(fit)
+    if "--sample" not in {word.partition("=")[0] for word in words} or words[2].startswith("-"):
+        return ""
+    return shlex.join([*words[:1], "assign", _folder(fit), words[2]])
 
 
 def fit_command(compare: str, options: Mapping[str, object]) -> str:

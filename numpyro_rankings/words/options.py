@@ -72,8 +72,9 @@ def _written(name: str, value: Value | None) -> str:
     if value is None or isinstance(value, bool):
         return _flag(name, value)
     text = _text(value)
-    is_plain = re.fullmatch(r"[\w./,][\w./,-]*", text) is not None
-    return f"{_flag(name)} {text if is_plain else repr(text)}"
+    is_plain = re.fullmatch(r"[\w./,-]+", text) is not None
+    between = "=" if text.startswith("-") else " "  # it would be another option behind a blank
+    return f"{_flag(name)}{between}{text if is_plain else repr(text)}"
 
 
 def words_of_option(name: str, value: Value) -> list[str]:

@@ -14,6 +14,8 @@ from helpers.fabricated import fabricated_mcmc, with_groups
 
 from numpyro_rankings import read_survey
 from numpyro_rankings.cli import fit, fit_options, main, saved
+from numpyro_rankings.cli.arguments import UserError
+from numpyro_rankings.cli.results import check_replaceable
 from numpyro_rankings.cli.session import Sampled
 from numpyro_rankings.datasets import simulate_mallows_mixture
 from numpyro_rankings.posterior import predictive_checks
@@ -93,6 +95,15 @@ def test_figures_have_the_size_of_a_slide(run_of):
     assert "bloc 1" in Path("out/figures/places-mean.svg").read_text(encoding="utf-8")
 
 
+def test_without_blocs_the_slides_are_of_the_groups(run_of):
+    run_of(3)
+    assert main([*FIT, "--save", "figures"]) == 0
+    assert not Path("out/blocs.csv").exists()
+    for what in ("mean", "first", "top"):
+        text = Path(f"out/figures/places-{what}.svg").read_text(encoding="utf-8")
+        assert "group 1" in text and "bloc 1" not in text
+
+
 def test_saved_files_of_earlier_results_go_and_those_of_others_stay(run_of, capsys):
     run_of(3)
     assert main([*FIT, "--save", "figures,xlsx,summary,table"]) == 0
@@ -111,6 +122,18 @@ def test_saved_files_of_earlier_results_go_and_those_of_others_stay(run_of, caps
         assert main([*FIT, "--force", "--save", word]) == 2
         message = f"out/{name} was not written by numpyro-rankings"
         assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "header", ["id,A,cluster,probability", '"a, b";"A";"cluster (fitted)";"probability"']
+)
+def test_tables_of_earlier_results_are_known(folder, header):
+    """Also those with quotes around all cells."""
+    Path("table.csv").write_text(f"{header}\n")
+    check_replaceable(folder, ["table.csv"])
+    Path("table.csv").write_text("id,A,clusters\n")
+    with pytest.raises(UserError, match=r"table\.csv was not written by"):
+        check_replaceable(folder, ["table.csv"])
 
 
 @pytest.mark.parametrize(

@@ -470,6 +470,17 @@ def test_partition_bad_arguments():
         rd.ChineseRestaurantProcess(0.0, 5)
     with pytest.raises(ValueError, match="invalid concentration"):
         jax.jit(lambda: rd.ChineseRestaurantProcess(0.0, 5))()
+    # arrays that are known while something else is traced, as in a model of one's own
+    for bad in (jnp.float32(0.0), jnp.array([1.0, -1.0])):
+        with pytest.raises(ValueError, match="invalid concentration"):
+            jax.eval_shape(
+                lambda bad=bad: rd.ChineseRestaurantProcess(bad, 5).log_prob(jnp.zeros(5, int))
+            )
+    known = jnp.array([1.0, 2.0])
+    of_known = jax.eval_shape(
+        lambda: rd.ChineseRestaurantProcess(known, 5).log_prob(jnp.zeros(5, int))
+    )
+    assert of_known.shape == (2,)
     with pytest.raises(ValueError, match="invalid discount"):
         rd.ChineseRestaurantProcess(1.0, 5, 1.0)
     for size in (0, 2.5):

@@ -250,3 +250,70 @@ def test_all_is_known_at_the_end():
     assert next_items(_draws("process"), FITTED, num_orders=0).places is None
     again = next_items(_draws("process"), FITTED, num_orders=10, key=jax.random.key(1))
     np.testing.assert_array_equal(again.places, found.places)
+
+
+def _log_weights(order, weights):
+    """Of each item among those that are left."""
+    weights = np.asarray(weights, float)[list(order)]
+    return np.log(weights / weights[::-1].cumsum()[::-1]).sum()
+
+
+def _log_mallows(order, center, thetas):
+    """By the number of items of the center that are passed over at each stage."""
+    left, total = list(center), 0.0
+    for item, theta in zip(order[:-1], thetas, strict=True):
+        total -= theta * left.index(item) + np.log(np.exp(-theta * np.arange(len(left))).sum())
+        left.remove(item)
+    return total
+
+
+@pytest.mark.parametrize("kind", ["plackett-luce", "process"])
+def test_all_orders_of_five_items(kind):
+    """Next item, winner, first three and every place, from sums over the 120 orders."""
+    every, names = list(permutations(range(5))), tuple("abcde")
+    fitted = Rankings.from_orderings([[0, 1, 2, 3, 4], [4, 3, 2, 1, 0]], items=names, counts=[2, 1])
+    common = {
+        "assignments": np.array([[0, 0, 1], [0, 0, 1]]),
+        "cluster_sizes": np.array([[2, 1], [2, 1]]),
+        "num_clusters": np.array([2, 2]),
+        "alpha": np.array([1.0, 0.5]),
+        "log_joint": np.zeros(2),
+    }
+    probability = np.zeros(120)
+    rng = np.random.default_rng(0)
+    if kind == "plackett-luce":
+        weights = rng.dirichlet(np.ones(5), (2, 2)).astype(np.float32)
+        draws = Draws.of({**common, "weights": weights}, fitted)
+        for d, c in np.ndindex(2, 2):
+            alpha = common["alpha"][d]
+            share = (common["cluster_sizes"][d, c] + alpha / 2) / (3 + alpha)
+            probability += [share / 2 * np.exp(_log_weights(x, weights[d, c])) for x in every]
+    else:
+        centers = np.array([[[0, 1, 2, 3, 4], [4, 2, 3, 1, 0]], [[1, 0, 2, 4, 3], [4, 3, 2, 1, 0]]])
+        thetas = rng.uniform(0, 2, (2, 2, 4)).astype(np.float32)
+        samples = {**common, "center": centers, "concentration": thetas}
+        draws = Draws.of(samples, fitted, None)
+        for d in range(2):
+            alpha = common["alpha"][d]
+            probability += alpha / (3 + alpha) / 120 / 2  # of a new group
+            for c in range(2):
+                share = common["cluster_sizes"][d, c] / (3 + alpha) / 2
+                of_group = [_log_mallows(x, centers[d, c], thetas[d, c]) for x in every]
+                probability += share * np.exp(of_group)
+    np.testing.assert_allclose(probability.sum(), 1, rtol=1e-5)
+    prefixes = [[3], [2, 4], [4, 0, 1]]
+    lists = Rankings.from_orderings(prefixes, items=names, entries="indices")
+    found, everybody = (next_items(draws, x, num_orders=20_000) for x in (lists, None))
+    for prefix, following, places in (
+        ([], everybody.next[0], everybody.places[0]),
+        *zip(prefixes, found.next, found.places, strict=True),
+    ):
+        exact = np.zeros((5, 5))
+        for order, p in zip(every, probability, strict=True):
+            if list(order[: len(prefix)]) == prefix:
+                exact[order, range(5)] += p
+        exact /= exact[:, 0].sum()
+        of_next = np.where(np.isin(range(5), prefix), 0, exact[:, len(prefix)])
+        np.testing.assert_allclose(following, of_next, atol=3e-6)
+        _close(places, exact, 20_000)
+    np.testing.assert_array_equal(everybody.top(3), everybody.places[:, :, :3].sum(-1))

@@ -8,6 +8,7 @@ import pytest
 
 from numpyro_rankings import RankingsError, read_survey
 from numpyro_rankings.readers.added_columns import (
+    added_columns,
     check_kind,
     name_with_columns,
     write_with_columns,
@@ -130,3 +131,77 @@ def test_names_stand_beside_those_of_the_table_and_not_beside_its_title(tmp_path
         assert found[1:3] == [["id", "A, B", "C", "next 1", "p"], ["p1", "1", "2", "007", "0.5"]]
         assert out.read_bytes().startswith(b"\xef\xbb\xbf")
         assert read_survey(out, "ranks", columns=["A, B", "C"]).rankings.num_rankings == 2
+
+
+FITTED = {"cluster": [1, 2], "probability": ["0.5", "0.9"]}
+ASSIGNED = {
+    "cluster": [2, "none"],
+    "bloc": [1, 2],
+    "probability": ["0.7", "0.8"],
+    "bloc_probability": ["0.9", "1"],
+    "group 1": ["0.1", "0.1"],
+    "group 2": ["0.7", "0.1"],
+    "none of the groups": ["0.2", "0.8"],
+    "next 1": ["A", "B"],
+    "probability of next 1": ["0.6", "0.4"],
+}
+TABLES = {
+    "ranks": [["A", "B", "C"], [1, 2, 3], [2, 1, 3]],
+    "orders": [["1st", "2nd", "3rd"], ["A", "B", "C"], ["B", "A", "C"]],
+    "cell": [["order"], ["A;B;C"], ["B;A;C"]],
+    "titled": [["A title", None, None], ["A", "B", "C"], [1, 2, 3], [2, 1, 3]],
+}
+
+
+@pytest.mark.parametrize("kind", ["csv", "xlsx"])
+@pytest.mark.parametrize("table", TABLES)
+def test_added_columns_are_no_items_and_are_replaced(tmp_path, table, kind):
+    rows, layout = TABLES[table], "ranks" if table == "titled" else table
+    paths = [tmp_path / f"{k}.{kind}" for k in range(4)]
+    if kind == "xlsx":
+        book = openpyxl.Workbook()
+        for row in rows:
+            book.active.append(row)
+        book.save(paths[0])
+    else:
+        with paths[0].open("w", newline="") as stream:
+            csv.writer(stream).writerows(rows)
+    own = read_survey(paths[0], layout)
+    numbers = own.rows.tolist()
+    changed = ASSIGNED | {"cluster": [1, 1]}
+    steps = [(FITTED, "fitted"), (ASSIGNED, "assigned"), (changed, "assigned")]
+    for k, (columns, by) in enumerate(steps):
+        replaced = write_with_columns(
+            str(paths[k]), paths[k + 1], columns, numbers, by=by, layout=layout
+        )
+        assert len(replaced) == (len(ASSIGNED) if k == 2 else 0)
+        again = read_survey(paths[k + 1], layout)
+        assert again.rankings.items == own.rankings.items
+        assert any("has added are left out: cluster, probability" in x for x in again.notes)
+    if kind == "xlsx":
+        made = [list(row) for row in openpyxl.load_workbook(paths[3]).worksheets[0].values]
+    else:
+        made = list(csv.reader(paths[3].open()))
+    header, first = made[-3], made[-2]
+    width = len(rows[0])
+    assert header[width : width + 2] == ["cluster", "probability"]
+    assert header[width + 2 : width + 4] == ["cluster (assigned)", "bloc"]
+    assert len(header) == width + 2 + len(ASSIGNED) and str(first[width + 2]) == "1"
+    named = read_survey(paths[3], layout, about=["cluster (assigned)"])
+    assert named.about == {"cluster (assigned)": ["1", "1"]}
+
+
+def test_columns_of_the_user_are_not_taken_for_added_ones():
+    """Those of other names, in another order; what stands right of them keeps its place."""
+    assert added_columns(["A", "cluster", "B", "probability"]) == []
+    assert added_columns(["my cluster", "probability", "cluster"]) == []
+    names = ["A", *(f"{x} (fitted 2)" for x in FITTED), "mine", *ASSIGNED]
+    assert added_columns(names) == [(range(1, 3), "fitted"), (range(4, 13), "assigned")]
+
+
+def test_columns_with_others_at_their_right_stay(tmp_path):
+    path, out = tmp_path / "t.csv", tmp_path / "out.csv"
+    path.write_text("A,B,cluster,probability,mine\n1,2,1,0.5,x\n2,1,2,0.9,y\n")
+    assert write_with_columns(str(path), out, FITTED, [2, 3]) == []
+    header = out.read_text().splitlines()[0]
+    assert header == "A,B,cluster,probability,mine,cluster (fitted),probability (fitted)"

@@ -830,7 +830,7 @@ BAD = {
     "a second code for no rank": (
         "A,B\n1,-99\nN/A,1\n",
         {**RANKS, "missing": "-99"},
-        ["bad.csv:3: column 'A'", "add --missing '-99,N/A'"],
+        ["bad.csv:3: column 'A'", "add --missing=-99,N/A"],
     ),
     "no rank in a cell": (
         "id,list\na,A;B\nb,A;none\n",

@@ -412,3 +412,36 @@ def test_counts_of_pairs(tmp_path, columns, name):
     assert pairs_of(read_survey(path, columns=columns.split(","))) == ["x y", "x z"]
     running = write(tmp_path, text.replace(",3", ",1"), "u.csv")  # numbers of the lines
     assert len(read_survey(running).rankings) == 2
+
+
+@pytest.mark.parametrize("judge", ["", "x,"])
+def test_pairs_without_a_header(tmp_path, judge):
+    pairs = ["Ann,Bob", "Bob,Cid", "Ann,Cid", "Cid,Dee", "Bob,Ann"]
+    path = write(tmp_path, "\n".join(f"{judge}{x}" for x in pairs), "t.csv")
+    settings = {"header": "none", "judge": "1"} if judge else {"header": "none"}
+    with refusal("the layout is needed", "layout='pairs' if each row compares two items"):
+        read_survey(path, **settings)
+    if not judge:
+        with pytest.raises(RankingsError) as error:
+            read_survey(path)
+        assert error.value.questions.options == {"header": "none", "layout": "pairs"}
+        assert read_survey(path, "pairs", header="none").rankings.num_rankings == 5
+
+
+def test_pairs_without_a_header_whose_third_column_has_the_winner(tmp_path):
+    rows = ["Ann,Bob,Bob", "Bob,Cid,Bob", "Ann,Cid,Ann", "Cid,Dee,Dee", "Bob,Ann,Bob"]
+    path = write(tmp_path, "\n".join(rows), "t.csv")
+    with pytest.raises(RankingsError) as error:
+        read_survey(path)
+    assert error.value.questions.options == {"header": "none"}
+    survey = read_survey(path, header="none")
+    orders = survey.rankings
+    said = [" ".join(orders.items[k] for k in row) for row in orders.listed.tolist()]
+    of_rows = [said[k] for k in orders.row_index[survey.label_index].tolist()]
+    assert of_rows == ["Bob Ann", "Bob Cid", "Ann Cid", "Dee Cid", "Bob Ann"]
+    with refusal("the texts of the cells are those of paired comparisons", "layout='pairs'"):
+        read_survey(path, "orders", header="none")
+    # a list that has a third name is no pair
+    path = write(tmp_path, "\n".join([*rows[:4], "Bob,Ann,Cid"]), "u.csv")
+    with refusal("the layout is needed"):
+        read_survey(path, header="none")

@@ -586,3 +586,26 @@ def test_a_title_with_the_mark_of_other_tables(tmp_path, title, mark, more):
     survey = read(tmp_path, f"{title}\n{more}{table}")
     assert orders_of(survey) == ["abc", "bac"]
     assert survey.notes[0].startswith(f"left out above the names of the columns: {title!r}")
+
+
+@pytest.mark.parametrize(
+    "title", ["Drinks, spring; final", "Drinks; food; 2024, all", "a;b;c,d,e,f"]
+)
+@pytest.mark.parametrize("mark", [",", ";"])
+@pytest.mark.parametrize("layout", ["ranks", "orders"])
+def test_titles_with_commas_and_semicolons(tmp_path, title, mark, layout):
+    rows = {
+        "ranks": ["id,tea,milk,rum,gin", "r1,2,1,3,4", "r2,1,2,4,3"],
+        "orders": ["id,1st,2nd,3rd,4th", "r1,milk,tea,rum,gin", "r2,tea,milk,gin,rum"],
+    }[layout]
+    table = "\n".join([title, *(row.replace(",", mark) for row in rows)])
+    survey = read(tmp_path, table, layout, judge="id")
+    assert orders_of(survey) == ["milktearumgin", "teamilkginrum"]
+    assert survey.notes[0] == f"left out above the names of the columns: {title!r}"
+
+
+def test_a_header_with_commas_and_semicolons_is_no_title(tmp_path):
+    for header in ("id,Name; first,rank", "id;tea;milk,cold;rum"):
+        table = f"{header}\nx;a;1,2;3\ny;b;2,1;2\nz;c;2,2;1\n"
+        with pytest.raises(RankingsError, match="or remove the line if it is a title"):
+            read(tmp_path, table, "ranks")

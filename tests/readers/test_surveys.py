@@ -326,7 +326,7 @@ def test_a_gap_of_the_only_item_left_out(layout):
         read_survey(frame, layout, **settings)
     filled = read_survey(frame, layout, gaps="fill", **settings)
     assert joined(filled) == ["A B C D", "D A B C", "A B C"]
-    assert filled.notes[-1] == "the one item that is left out was put at the one gap of 2 lists"
+    assert "the one item that is left out was put at the one gap of 2 lists" in filled.notes
     closed = read_survey(frame, layout, gaps="close", **settings)
     assert joined(closed) == ["A C D", "A B C", "A B C"]
     assert "gaps were closed in 2 lists" in closed.notes
@@ -334,6 +334,10 @@ def test_a_gap_of_the_only_item_left_out(layout):
     assert any(x.startswith(note.format("below the others")) for x in closed.notes)
     others = read_survey(frame, layout, gaps="close", unranked="not-offered", **settings)
     assert any(x.startswith(note.format("not offered")) for x in others.notes)
+    last = "{} without one of the 4 items: it is read as the last; use unranked='not-offered' if"
+    assert any(x.startswith(last.format("1 list")) for x in filled.notes)
+    assert any(x.startswith(last.format("3 lists")) for x in closed.notes)
+    assert not any("it is read as the last" in x for x in others.notes)
 
 
 def test_fill_closes_other_gaps():

@@ -105,3 +105,21 @@ def test_options_that_do_not_go_with_it():
     frame = pd.DataFrame({"item": ["a", "b"], "J1": [1, 2], "J2": [2, 1], "kind": ["x", "y"]})
     with refusal("transpose=True goes with judge= and columns="):
         read_survey(frame, "ranks", judge="item", about="kind", transpose=True)
+
+
+def test_critics_in_columns_who_tie_films():
+    films = ["Jaws", "Alien", "Rocky", "Heat", "Fargo"]
+    ranks = {"Kael": [1, 2, 2, 4, 5], "Ebert": [5, 4, 3, 1, 1], "Canby": [3, 1, 5, 3, 1]}
+    frame = pd.DataFrame({"film": films, **ranks})
+    with refusal(
+        "with ties, and most rows have not: if each column is a judge, add transpose=True"
+    ):
+        read_survey(frame, "ranks")
+    survey = read_survey(frame, "ranks", transpose=True)
+    levels = survey.rankings.levels_of_items()
+    assert survey.judges == list(ranks) and survey.rankings.items == tuple(films)
+    rows = survey.rankings.row_index[survey.label_index]
+    assert levels[rows][0].tolist() == [0, 1, 1, 2, 3]
+    # each row has ranks with ties, and so has each column
+    both = pd.DataFrame({"a": [1, 2, 1], "b": [2, 1, 1], "c": [2, 2, 3]})
+    assert read_survey(both, "ranks").rankings.num_items == 3

@@ -46,7 +46,7 @@ def test_words_of_ballots(word):
         read_survey(ballots(word, "cell"), "cell")
     lists = read_survey(ballots(word, "cell"), "cell", missing=word, gaps="close")
     assert joined(lists)[1] == "Bob Ann"
-    with refusal(f"is {word!r} an item?", "name all with items="):
+    with refusal(f"is {word!r} an item?", "if it is an item, add items="):
         read_survey(ballots(word, "long"), "long")
     ranks = pd.DataFrame({"Ann": [1, 2], "Bob": [2, 1], word: [3, 3]})
     with refusal(f"is {word!r} an item?", "about="):
@@ -77,7 +77,7 @@ def test_codes_among_names(code, layout):
         return  # a blank rank, and what may be a mark between items
     how = f"add missing={code!r}"
     if layout == "long":
-        how = "name all with items=" if code == "skip" else "remove its rows"
+        how = "if it is an item, add items=" if code == "skip" else "remove its rows"
     with refusal(f"is {code!r} an item?", how):
         read_survey(ballots(code, layout), layout)
 

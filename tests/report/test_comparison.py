@@ -355,6 +355,12 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     assert main([*command, "--out", "out"]) == 2 and "--force" in capsys.readouterr().err
     assert main([*command, "--out", "out", "--force", "--no-process", "--no-progress"]) == 0
     assert ANY not in asked["models"] and capsys.readouterr().err.count("comparing") == 0
+    lines = (f"{judge},{item},{rank}" for judge in range(9) for rank, item in ((1, "x"), (2, "y")))
+    (tmp_path / "nine.csv").write_text("judge,item,rank\n" + "\n".join(lines))
+    assert main(["compare", "nine.csv", "--sample", "5", "--seed", "3", "--out", "some"]) == 0
+    shown = capsys.readouterr()
+    assert asked["rankings"].num_rankings == 5 and "5 of 9 judges drawn at random" in shown.err
+    assert "numpyro-rankings fit nine.csv --sample 5 --seed 3 --components 2" in shown.out
     for wrong, part in (
         (["--models", "borda"], "mallows and plackett-luce"),
         (["--components", "0-2"], "from 1 to 64"),

@@ -85,9 +85,10 @@ def test_chains_apart_are_not_waited_for(found):
 @pytest.mark.parametrize("outside", [1, 9])
 def test_a_model_that_misses_something_is_compared(found, monkeypatch, outside):
     monkeypatch.setattr(module, "judge_fit", lambda _: module.Fit(5, 0, 15, outside))
-    given = {"command": "numpyro-rankings fit ballots.soi --seed 2 --out here --minutes 3"}
-    steps = next_steps(found._replace(checks=(), details=given))
-    expected = "numpyro-rankings compare ballots.soi --seed 2"
+    fit = "numpyro-rankings fit ballots.soi --seed 2 --sample 500 --out here --minutes 3"
+    steps = next_steps(found._replace(checks=(), details={"command": fit}))
+    expected = "numpyro-rankings compare ballots.soi --seed 2 --sample 500"
+    assert_accepted(expected)
     assert [x.command for x in steps if "predict better" in x.text] == [expected] * (outside > 1)
     # a page that is written from Python has no command
     steps = next_steps(found._replace(checks=()))
@@ -106,6 +107,41 @@ def test_another_number_of_groups_is_proposed(found, rankings, number, hint):
     fixed = findings_of(mcmc, rankings, checks=None)
     said = texts(with_worst(fixed, 2.0, 5))
     assert said[2:] == [f"{LADDERS} (--sampler tempered).", hint]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("ballots.soi --sample 500 --out 'my results'", "'my results' ballots.soi"),
+        ("'b c.csv' --layout cell --sample=500", "numpyro-rankings-results 'b c.csv'"),
+        ("ballots.soi", None),
+        ("--sample 500 ballots.soi", None),
+        ("--sample 500", None),
+    ],
+)
+def test_judges_who_were_not_drawn_get_a_group(found, options, expected):
+    """By a command that can be pasted, where the name of the file comes first."""
+    found = with_worst(found, 1.0, 900, "good")
+    given = {"command": f"numpyro-rankings fit {options}"}
+    steps = next_steps(found._replace(details=given))
+    commands = [x.command for x in steps if "Put all judges" in x.text]
+    assert commands == ([] if expected is None else [f"numpyro-rankings assign {expected}"])
+    for command in commands:
+        assert_accepted(command)
+    apart = next_steps(with_worst(found, 2.0, 5)._replace(details=given))
+    assert not any("Put all judges" in x.text for x in apart)
+
+
+@pytest.mark.parametrize(("total", "sample"), [(2999, ""), (3000, " --sample 1000")])
+def test_ladders_of_many_rankings_are_of_some_of_them(found, total, sample):
+    given = {"command": "numpyro-rankings fit ballots.soi --sample 5000"}
+    apart = with_worst(found, 2.0, 5)._replace(details=given, total=total)
+    (step,) = [x for x in next_steps(apart) if "ladders" in x.text]
+    kept = "numpyro-rankings fit ballots.soi" + ("" if sample else " --sample 5000")
+    options = "--components auto --sampler tempered"
+    assert step.command == f"{kept} {options}{sample} --out numpyro-rankings-results-tempered"
+    assert ("1,000" in step.text) == bool(sample)
+    assert_accepted(step.command)
 
 
 OPTIONS = "--seed 3 --out my.out --force"
@@ -192,7 +228,9 @@ def test_ladders_that_are_apart(rankings, options, size, kept):
 
 def assert_accepted(command):
     """The program takes the options of the command."""
-    parse_options(make_parser().parse_args(shlex.split(command)[1:]))
+    args = make_parser().parse_args(shlex.split(command)[1:])
+    if args.command == "fit":
+        parse_options(args)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from numpyro_rankings.words.options import option, options_of_commands
         ("highest_first", True, "highest_first=True", "--highest-first"),
         ("highest_first", False, "highest_first=False", "--no-highest-first"),
         ("header_rows", 2, "header_rows=2", "--header-rows 2"),
-        ("missing", "-99,N/A", "missing='-99,N/A'", "--missing '-99,N/A'"),
+        ("missing", "-99,N/A", "missing='-99,N/A'", "--missing=-99,N/A"),
         ("separator", ";", "separator=';'", "--separator ';'"),
         ("missing", "no answer", "missing='no answer'", "--missing 'no answer'"),
         ("missing", ["n/a"], "missing='n/a'", "--missing n/a"),

@@ -56,12 +56,13 @@ def refuse_pairs(
     """
     if layout == Pairs.name:
         return True
-    if not LAYOUTS[Pairs.name].sign(table, picked, spec):
+    if not (sign := LAYOUTS[Pairs.name].sign(table, picked, spec)):
         return False
     if layout is None or (layout == Orders.name and spec.is_not_offered):
         return True
+    said = "columns are called as" if "names" in sign else f"{sign} are"
     raise RankingsError(
-        f"{table.grid.header_place}: the columns are called as those of paired comparisons, of "
+        f"{table.grid.header_place}: the {said} those of paired comparisons, of "
         f"which each row says one, and nothing of the items that were not compared: add "
         f"{option('layout', Pairs.name)}, or pick other columns with {option('columns')}"
     )
@@ -98,13 +99,19 @@ def _ask_layout(grid: Grid, picked: Sequence[int], spec: QuestionSpec) -> NoRetu
     is_one = len(columns) == 1
     is_long = spec.item is not None or (len(columns) == 2 and spec.judge is not None)
     cells = [(column.name, column.text(0)) for column in columns]
+    may_be_pairs = len(columns) == 2 and not are_ranks and bool(texts[0] & texts[1])
+    are_pairs = may_be_pairs and not spec.has_header and not any("" in x.values for x in columns)
+    pairs = ""
+    if may_be_pairs:
+        said = option("layout", Pairs.name, are_pairs)
+        pairs = f", or {said} if each row compares two items, the preferred one first"
     ranks = names_shown([f"{name!r} has rank {cell or 'none'}" for name, cell in cells])
     orders = names_shown([f"{cell or 'nothing'!r} is at place {name!r}" for name, cell in cells])
     raise RankingsError(
         f"{grid.where(0)}: the layout is needed. As ranks (one column for each item), this row "
         f"says: {ranks}. As orders (one column for each place): {orders}. Add "
         f"{option('layout', 'ranks', are_ranks and not is_one)} or "
-        f"{option('layout', 'orders', not (others or are_ranks))}, or "
+        f"{option('layout', 'orders', not (others or are_ranks or are_pairs))}{pairs}, or "
         f"{option('layout', 'long', is_long)} if each row is one judge and one item, or "
         f"{option('layout', 'cell', is_one)} if one cell has the whole order"
     )

@@ -20,7 +20,11 @@ from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.layouts.base import Layout
 from numpyro_rankings.readers.layouts.long import refuse_several_texts
 from numpyro_rankings.readers.lists import Lists
-from numpyro_rankings.readers.other_questions import columns_of_games, columns_of_pairs
+from numpyro_rankings.readers.other_questions import (
+    columns_of_games,
+    columns_of_pairs,
+    have_winners,
+)
 from numpyro_rankings.readers.outcomes import (
     FIRST,
     SECOND,
@@ -38,6 +42,7 @@ from numpyro_rankings.readers.questions import (
     refuse_no_judge,
 )
 from numpyro_rankings.readers.votes import letters
+from numpyro_rankings.readers.wins import by_wins
 from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
 
@@ -56,9 +61,11 @@ class Pairs(Layout):
     has_pairs = True
 
     def sign(self, table: Table, picked: Sequence[int], spec: QuestionSpec) -> str:
-        """Columns are named winner and loser, or the like."""
+        """Columns are named winner and loser, or the like; or a third has one of two names."""
         names = [table.grid.columns[k] for k in picked]
-        return "names of the columns" if columns_of_pairs(table.grid, names) else ""
+        if columns_of_pairs(table.grid, names):
+            return "names of the columns"
+        return "texts of the cells" if have_winners(table.grid, names) else ""
 
     def find_columns(
         self, table: Table, picked: Sequence[int], spec: QuestionSpec
@@ -72,7 +79,9 @@ class Pairs(Layout):
             columns = found.all
             if spec.patterns and not found.outcome:  # which the option names beside the two
                 columns += [x for x in names if letters(x) in _OF_OUTCOMES][:1]
-        elif len(names) == 2 or (len(names) in (3, 4) and spec.patterns):
+        elif (
+            len(names) == 2 or (len(names) in (3, 4) and spec.patterns) or have_winners(grid, names)
+        ):
             columns = (len(names) == 4 and columns_of_games(grid, names)) or names
         else:
             games = columns_of_games(grid, names)
@@ -88,7 +97,7 @@ class Pairs(Layout):
         if not (spec.patterns or spec.judge or spec.counts):
             _refuse_counts(grid, columns, others, spec)
         notes = [f"the pairs are in the columns {names_shown(list(map(repr, columns)))}"]
-        if len(columns) == 4:
+        if len(columns) == 4 and not (found is not None and found.are_wins):
             one, two = map(repr, columns[2:])
             notes[0] += f"; the item with more in {one} or {two} is preferred, as many are a tie, "
             notes[0] += "and each line is one game, whatever the numbers"
@@ -101,6 +110,16 @@ class Pairs(Layout):
                 f"{option('judge', judge)} if {judge!r} names the judges"
             )
         return [grid.columns.index(name) for name in columns], spec, notes
+
+    def read(
+        self, table: Table, picked: Sequence[int], spec: QuestionSpec, notes: Sequence[str]
+    ) -> Question:
+        """Read the numbers of wins as so many comparisons, if there are such."""
+        found = columns_of_pairs(table.grid, [table.grid.columns[k] for k in picked])
+        if found is not None and found.are_wins:
+            table, picked, spec, note = by_wins(table, picked, spec)
+            notes = [*notes, note]
+        return super().read(table, picked, spec, notes)
 
     def one_answer_each(
         self, grid: Grid, picked: Sequence[int], spec: QuestionSpec

@@ -1,0 +1,114 @@
+"""Columns of small numbers beside a ballot, such as a precinct: recognised, and asked about."""
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+import numpy as np
+
+from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.readers.answers import rank_in_words
+from numpyro_rankings.readers.grids import Grid, table_of, whole_number
+from numpyro_rankings.readers.headers import Table
+from numpyro_rankings.readers.questions import QuestionSpec, options_beside
+from numpyro_rankings.words import plural
+from numpyro_rankings.words.options import option
+
+_LOOKED_AT = 1000  # rows
+_FEWEST_ROWS, _FEWEST_ROWS_OF_TWO = 3, 6  # of lists of two items any could be ties
+_MOST_BESIDE = 4  # columns
+_MOST_LISTS, _FEW_LISTS = 0.8, 0.5  # shares of rows
+_RACE = "!!"  # between a race and a candidate
+
+
+def refuse_column_beside(
+    table: Table, picked: Sequence[int], spec: QuestionSpec, layout: str | None
+) -> None:
+    """Refuse a column without which the others rank 1, 2, … once each, and with which they do not.
+
+    Also one of numbers that is not of the race of which the others are.
+    """
+    is_other = layout not in (None, "ranks", "orders") or spec.is_turned
+    if is_other or spec.patterns or spec.items is not None or len(picked) < 3:
+        return
+    grid = table.grid
+    if not len(grid.numbers):
+        return
+    numbers = table_of([grid.cells[k] for k in picked], _rank)
+    if (k := _beside_race(table, picked, numbers)) is not None:
+        _ask(grid, picked, k, spec, f"Its name has no {_RACE!r}, as those of the others have")
+    # words for blank cells may be among the numbers
+    have_numbers = (2 * (numbers < 0).sum(0) <= len(numbers)).all()
+    found = _beside_lists(np.maximum(numbers[:_LOOKED_AT], 0)) if have_numbers else None
+    if found is None:
+        return
+    k, without, within, rows = found
+    why = (
+        f"Without it {without:,} of {plural(rows, 'row')} have the numbers 1, 2, … once each, and "
+        f"with it {within:,}"
+    )
+    _ask(grid, picked, k, spec, why)
+
+
+def _rank(text: str) -> int:
+    """Return the rank that a text is: 0 if it is empty, and -1 if it is none."""
+    number = whole_number(text) if text else 0
+    if number is None and (rank := rank_in_words(text)) is not None:
+        number = rank[0]
+    return number if number is not None and 0 <= number < 2**31 else -1
+
+
+def _beside_race(table: Table, picked: Sequence[int], numbers: np.ndarray) -> int | None:
+    """Return the first column of numbers that is of no race, where the others are of one."""
+    is_of_race = np.array([_RACE in table.labels[k] for k in picked])
+    if is_of_race.sum() < 2 or is_of_race.all():
+        return None
+    others = np.flatnonzero(~is_of_race & (numbers >= 0).all(0))
+    return int(others[0]) if len(others) else None
+
+
+def _beside_lists(numbers: np.ndarray) -> tuple[int, int, int, int] | None:
+    """Return a column beside lists, the number of lists without it and with it, and of all rows."""
+    width = numbers.shape[1]
+    is_high = numbers > width
+    if is_high.any(0).sum() > 1:  # codes for blank cells, not numbers of one column
+        numbers = np.where(is_high, 0, numbers)
+    numbers = numbers[(numbers > 0).any(1)]
+    if len(numbers) < (_FEWEST_ROWS if width > 3 else _FEWEST_ROWS_OF_TWO):
+        return None
+    within = int(_are_lists(numbers).sum())
+    if within > _FEW_LISTS * len(numbers):
+        return None
+    for number in range(1, min(_MOST_BESIDE, width - 2) + 1):
+        found = [
+            (beside, without)
+            for beside in _sets_of(width, number)
+            if (without := int(_are_lists(np.delete(numbers, beside, 1)).sum()))
+            >= _MOST_LISTS * len(numbers)
+        ]
+        if found:
+            return (found[0][0][0], found[0][1], within, len(numbers)) if len(found) == 1 else None
+    return None
+
+
+def _sets_of(width: int, number: int) -> list[list[int]]:
+    """Return so many columns at both ends of a table together, or any one of them."""
+    if number == 1:
+        return [[k] for k in range(width)]
+    return [[*range(k), *range(width - number + k, width)] for k in range(number, -1, -1)]
+
+
+def _are_lists(numbers: np.ndarray) -> np.ndarray:
+    """Return which rows have the numbers 1, 2, … once each, and one at least, (rows,) bool."""
+    lengths = (numbers > 0).sum(1)
+    ordered = np.sort(numbers, axis=1)[:, ::-1]  # the blank cells are last
+    expected = np.maximum(lengths[:, None] - np.arange(numbers.shape[1]), 0)
+    return (ordered == expected).all(1) & (lengths > 0)
+
+
+def _ask(grid: Grid, picked: Sequence[int], k: int, spec: QuestionSpec, why: str) -> NoReturn:
+    column = grid.cells[picked[k]]
+    names = option("columns", [grid.columns[x] for x in picked], False)
+    raise RankingsError(
+        f"{grid.header_place}: is {column.name!r} part of the ranking? {why}. If not, "
+        f"{options_beside(column, spec)}; {names} if it is"
+    )

@@ -1,0 +1,108 @@
+"""Commands that a refusal ends with are run as they are, and read the table rightly."""
+
+import shlex
+
+import numpy as np
+import pytest
+
+from numpyro_rankings import read_survey
+from numpyro_rankings.cli import main
+from numpyro_rankings.rankings.counts import shares_above
+
+
+def pasted(folder, capsys, table, *words, name="t.csv"):
+    """Describe a table that is refused; return the options of the last line, which reads it."""
+    (folder / name).write_text(table)
+    assert main(["describe", name, *words]) == 2
+    command = capsys.readouterr().err.splitlines()[-1].strip()
+    assert command.startswith(f"numpyro-rankings describe {name}")
+    assert main(shlex.split(command)[1:]) == 0
+    assert capsys.readouterr().out
+    return command.partition(f"{name} ")[2]
+
+
+LONG = "judge,item,rank\na,tea,1\na,over,2\nb,over,1\nb,tea,2\n"
+
+
+@pytest.mark.parametrize(
+    ("table", "options"),
+    [
+        (LONG, "--items tea,over"),
+        (
+            "id,tea,under,milk\n1,1,3,2\n2,2,1,3\n",
+            "--judge id --layout ranks --items tea,under,milk",
+        ),
+        ("winner,loser\nover,tea\ntea,milk\n", "--items over,tea,milk"),
+    ],
+)
+def test_an_item_called_as_an_overvote(folder, capsys, table, options):
+    assert pasted(folder, capsys, table) == options
+
+
+DASHES = "id,a,b,c\n1,1,2,3\n2,1,--,2\n3,2,--,1\n4,3,--na--,2\n"
+
+
+@pytest.mark.parametrize("words", [(), ("--layout", "ranks", "--offered", "--")])
+def test_values_that_begin_with_dashes(folder, capsys, words):
+    told = pasted(folder, capsys, DASHES, *words, "--gaps", "close", "--judge", "id")
+    assert "--missing=--,--na--" in told or "--missing=--na--" in told
+    for way in (["--missing=--"], ["--missing", "--"]):
+        assert main(["describe", "t.csv", "--layout", "ranks", "--judge", "id", *way]) == 2
+        assert "add --missing=--,--na--, or --offered=--na--" in capsys.readouterr().err
+
+
+def test_options_are_not_taken_for_values(folder, capsys):
+    (folder / "t.csv").write_text(DASHES)
+    assert main(["describe", "t.csv", "--missing", "--na--"]) == 2
+    assert "if it is the value of --missing, write --missing=--na--" in capsys.readouterr().err
+    assert main(["describe", "t.csv", "--layout=--"]) == 2
+    assert "invalid choice: '--'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("column", "told"),
+    [
+        (["DNS", "1", "", ""], "--missing DNS"),  # once, among few
+        (["DNS", "2", "DNS", "DNF"], "--missing DNS,DNF"),
+    ],
+)
+def test_codes_in_small_columns(folder, capsys, column, told):
+    others = ["1,2,3", "2,3,4", "1,3,2", "2,1,3"]
+    rows = [f"r{k},{a},{b}\n" for k, (a, b) in enumerate(zip(column, others, strict=True))]
+    table = "race,Ann,Bob,Cid,Dora\n" + "".join(rows)
+    assert pasted(folder, capsys, table, "--layout", "ranks", "--judge", "race").endswith(told)
+
+
+def test_a_column_of_one_code_alone(folder, capsys):
+    (folder / "t.csv").write_text("Ann,Bob,Cid\nDNS,1,2\nDNS,2,1\n")
+    assert main(["describe", "t.csv", "--layout", "ranks"]) == 2
+    error = capsys.readouterr().err
+    assert "add --missing DNS, or --offered DNS or --not-offered DNS if" in error
+    assert main(["describe", "t.csv", "--layout", "ranks", "--not-offered", "DNS"]) == 0
+
+
+def test_codes_of_a_long_table(folder, capsys):
+    table = "judge,item,rank\na,x,DNS\na,y,1\nb,x,DNS\nb,y,DNF\nb,z,1\n"
+    assert pasted(folder, capsys, table) == "--missing DNS,DNF"
+
+
+GAMES = "Reds,2-1,Blues\nBlues,0-0,Greens\nGreens,1-3,Reds\n"
+
+
+@pytest.mark.parametrize(
+    ("table", "options"),
+    [
+        (GAMES, "--header none --layout pairs --columns 1,3,2"),
+        ("one,score,two\n" + GAMES, "--layout pairs --columns one,two,score"),
+        ("one;two;sets\nReds;Blues;2:1\nGreens;Reds;1:3\nBlues;Greens;0:0\n", None),
+    ],
+)
+def test_a_score_in_one_column(folder, capsys, table, options):
+    told = pasted(folder, capsys, table)
+    assert told == (options or "--layout pairs --columns one,two,sets")
+    names = told.split()[-1].split(",")
+    header = "none" if options and "header" in options else None
+    survey = read_survey(folder / "t.csv", "pairs", columns=names, header=header, ties="drop")
+    first, above = survey.rankings.items.index("Reds"), shares_above(survey.rankings, [0, 1, 2])
+    assert np.delete(above[first], first).tolist() == [1, 1]
+    assert survey.rankings.num_rankings == 2
