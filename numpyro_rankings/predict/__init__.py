@@ -15,13 +15,16 @@ one more row, whose label is averaged over; where the likelihood has a power bel
 counts in full.
 
 **The groups that are reported** are those of a reference partition, and not the clusters of a draw.
-With :math:`N_{cg}` of the :math:`N_c` fitted judges of cluster c in group g, the group of the new
-judge is that of a fitted judge who is drawn from the same cluster:
+With :math:`N_{cg}` judges of cluster c in group g, a cluster stands for the group of which it has
+most; a group for which no cluster stands shares the cluster that has most of it. If :math:`G_c`
+are the groups of cluster c,
 
-.. math:: p(g \mid x, \text{data}) \propto
-    \sum_d \sum_c w_c\,p(x \mid c, d)\,\frac{N_{cg}}{N_c}.
+.. math:: p(g \mid x, \text{data}) \propto \sum_d \sum_{c:\, g \in G_c} w_c\,p(x \mid c, d)\,
+    \frac{N_{cg}}{\sum_{h \in G_c} N_{ch}}.
 
-The rest, where there are no such judges, is *none of the groups*.
+Of a cluster and a group that are the same but for judges who may be in either, these are left out:
+whether the new judge is like them is in :math:`p(x \mid c, d)` already. A new cluster is *none of
+the groups*.
 """
 
 from numpyro_rankings.predict.groups import BlocMixture, GroupsOfJudges, groups

@@ -241,7 +241,7 @@ def matched(draws: Draws, family: RankingFamily, new: RowsT) -> RowsT:
 
 
 def belonging_of(draws: Draws, slots: int, reference: np.ndarray) -> np.ndarray:
-    """Return which share of each cluster is in each group, or in none, (D, C + 1, K + 1).
+    """Return which share of each cluster stands for each group, or for none, (D, C + 1, K + 1).
 
     The last cluster is a new one.
     """
@@ -249,10 +249,19 @@ def belonging_of(draws: Draws, slots: int, reference: np.ndarray) -> np.ndarray:
     shares = np.zeros((len(labels), slots + 1, number + 1), np.float32)
     for table, row in zip(shares, labels.astype(np.int64), strict=True):
         counts = np.bincount(row * number + reference, minlength=slots * number)
-        table[:-1, :-1] = counts.reshape(slots, number)
+        counts = counts.reshape(slots, number)
+        table[:-1, :-1] = counts * _stands_for(counts)
         table[:, -1] = table.sum(1) == 0
         table /= table.sum(1, keepdims=True)
     return shares
+
+
+def _stands_for(counts: np.ndarray) -> np.ndarray:
+    """Return for which groups each cluster stands, given their common members, both (C, K)."""
+    clusters, groups = (np.arange(x) for x in counts.shape)
+    own = (groups == counts.argmax(1)[:, None]) & (counts > 0)
+    of_most = clusters[:, None] == counts.argmax(0)
+    return own | (of_most & ~own.any(0))
 
 
 @partial(jax.jit, static_argnames=("family", "num_components", "num_new_clusters"))

@@ -68,6 +68,23 @@ def exact_draws(lists, number):
     return {name: np.repeat(x, times, axis=0) for name, x in draws.items()}
 
 
+def groups_of_cluster(labels, cluster, reference):
+    """The groups of those members of a cluster for which it stands."""
+    most = {}
+    for c in sorted(set(labels)):
+        groups = [reference[i] for i in members(labels, c)]
+        most[c] = max(sorted(set(groups)), key=groups.count)
+    for_others = {}
+    for g in set(reference) - set(most.values()):
+        of_group = [labels[i] for i in members(reference, g)]
+        for_others[g] = max(sorted(set(of_group)), key=of_group.count)
+    return [
+        reference[i]
+        for i in members(labels, cluster)
+        if most[cluster] == reference[i] or for_others.get(reference[i]) == cluster
+    ]
+
+
 def refitted(lists, new, reference):
     """The groups of one more judge, from all partitions with him; none of them last."""
     every, total = np.zeros(max(reference) + 2), 0.0
@@ -77,10 +94,10 @@ def refitted(lists, new, reference):
             of_cluster = [[*lists, new][i] for i in members(labels, c)]
             fits = [sum(log_mallows(x, center) for x in of_cluster) for center in CENTERS]
             log_p += np.logaddexp.reduce(fits) - math.log(6)
-        others, p = members(labels[:-1], labels[-1]), math.exp(log_p)
-        for i in others:
-            every[reference[i]] += p / len(others)
-        every[-1] += p * (not others)
+        p, groups = math.exp(log_p), groups_of_cluster(labels[:-1], labels[-1], reference)
+        for g in groups:
+            every[g] += p / len(groups)
+        every[-1] += p * (not groups)
         total += p
     return every / total
 
