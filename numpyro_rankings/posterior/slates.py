@@ -219,6 +219,8 @@ def slates_of(
         both /= both.sum(2, keepdims=True)
         shares.append(np.where(number[:, None, None] > 0, both, np.nan))  # without a match
     of_all = np.stack(shares)
+    if (k := np.flatnonzero(np.isnan(of_all).all((0, 2, 3)))).size:
+        raise ValueError(f"no draw has a cluster that is group {k[0] + 1} of the reference")
     bounds = np.moveaxis(np.nanquantile(of_all, INTERVAL, axis=0), 0, -1)
     total, mean = rankings.num_rankings, np.nanmean(of_all, axis=0)
     share = np.stack(sizes) / total
@@ -269,10 +271,12 @@ def _places(
     places, first = np.zeros((2, *left.shape))
     for level in range(levels.max() + 1):
         here = (levels == level) @ in_slates.T.astype(float)
+        # no choice is left of slates that a level uses up together
+        is_choice = (left > 0).all(1) & (((here == left) & (left > 0)).sum(1) < 2)
         if level == 0:
             first = here / np.maximum(here.sum(1, keepdims=True), 1.0)
-            first[(left == 0).any(1)] = 0.0  # that were not offered all slates
-        places += here * (left > 0).all(1, keepdims=True)
+            first[~is_choice] = 0.0
+        places += here * is_choice[:, None]
         left -= here
     return places, first
 

@@ -12,6 +12,7 @@ from numpyro_rankings.rankings.names import names_counted
 from numpyro_rankings.readers.grids import (
     EXCEL_SUFFIXES,
     TEXT_SUFFIXES,
+    Column,
     Grid,
     form_of_text,
     read_grid,
@@ -29,6 +30,7 @@ _ADDED = re.compile(
     r"((?:group \d+\n)+(?:none of the groups\n)?(?:next \d+\nprobability of next \d+\n)*)?",
     re.MULTILINE,
 )
+_SHARE = re.compile(r"\d*[.,]?\d+(?:[eE]-?\d+)?")
 Columns = Mapping[str, Mapping[int, Any]]  # values by the number of the row in the file
 
 
@@ -56,7 +58,12 @@ def added_columns(names: Sequence[Any]) -> list[tuple[range, str]]:
 def without_added_columns(grid: Grid, named: Iterable[str]) -> tuple[Grid, list[str]]:
     """Return a table without such columns, but for those that are named, and notes."""
     kept = set(named)
-    places = {k for columns, _ in added_columns(grid.columns) for k in columns}
+    places = {
+        k
+        for columns, _ in added_columns(grid.columns)
+        if all(_are_shares(grid.cells[k]) for k in columns if _is_share(grid.columns[k]))
+        for k in columns
+    }
     left_out = [x for k, x in enumerate(grid.columns) if k in places and x not in kept]
     if not left_out:
         return grid, []
@@ -65,6 +72,18 @@ def without_added_columns(grid: Grid, named: Iterable[str]) -> tuple[Grid, list[
         f"columns that fit or assign has added are left out: {names_counted(left_out)}; "
         f"{option('about', left_out[0])} reads one all the same"
     ]
+
+
+def _is_share(name: str) -> bool:
+    return _OF_SOURCE.sub("", name.strip()) in ("probability", "bloc_probability")
+
+
+def _are_shares(column: Column) -> bool:
+    """Whether all texts are numbers from 0 to 1, or blank; items of these names have ranks."""
+    numbers = [
+        float(x.replace(",", ".")) if _SHARE.fullmatch(x) else -1.0 for x in column.values if x
+    ]
+    return all(0 <= x <= 1 for x in numbers)
 
 
 def check_kind(source: str, path: Path) -> None:

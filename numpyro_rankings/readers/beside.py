@@ -1,5 +1,6 @@
 """Columns of small numbers beside a ballot, such as a precinct: recognised, and asked about."""
 
+import re
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -9,14 +10,20 @@ from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.readers.answers import rank_in_words
 from numpyro_rankings.readers.grids import Grid, table_of, whole_number
 from numpyro_rankings.readers.headers import Table
+from numpyro_rankings.readers.lists import are_ranks_with_ties
 from numpyro_rankings.readers.questions import QuestionSpec, options_beside
 from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
 
 _LOOKED_AT = 1000  # rows
-_FEWEST_ROWS, _FEWEST_ROWS_OF_TWO = 3, 6  # of lists of two items any could be ties
+_FEWEST_ROWS, _FEWEST_ROWS_OF_TWO = 3, 6  # any lists of two items could be ties
 _MOST_BESIDE = 4  # columns
 _MOST_LISTS, _FEW_LISTS = 0.8, 0.5  # shares of rows
+_OF_JUDGES = re.compile(
+    r"(?:^|[^a-z])(?:age|ward|precinct|district|region|county|state|city|country|school|site|sex|"
+    r"gender|wave|stratum|cohort|year|education|income)(?:[^a-z]|$)",
+    re.IGNORECASE,
+)
 _RACE = "!!"  # between a race and a candidate
 
 
@@ -27,13 +34,14 @@ def refuse_column_beside(
 
     Also one of numbers that is not of the race of which the others are.
     """
-    is_other = layout not in (None, "ranks", "orders") or spec.is_turned
+    is_other = layout not in (None, "ranks", "orders") or spec.is_turned or spec.ties is not None
     if is_other or spec.patterns or spec.items is not None or len(picked) < 3:
         return
     grid = table.grid
     if not len(grid.numbers):
         return
-    numbers = table_of([grid.cells[k] for k in picked], _rank)
+    blank = {*spec.missing, *spec.offered, *spec.not_offered}
+    numbers = table_of([grid.cells[k] for k in picked], lambda x: 0 if x in blank else _rank(x))
     if (k := _beside_race(table, picked, numbers)) is not None:
         _ask(grid, picked, k, spec, f"Its name has no {_RACE!r}, as those of the others have")
     # words for blank cells may be among the numbers
@@ -46,7 +54,10 @@ def refuse_column_beside(
         f"Without it {without:,} of {plural(rows, 'row')} have the numbers 1, 2, … once each, and "
         f"with it {within:,}"
     )
-    _ask(grid, picked, k, spec, why)
+    # a wrong answer would lose an item that ties with another, and nothing would look odd
+    may_tie = layout != "orders" and are_ranks_with_ties(np.maximum(numbers, 0))
+    is_sure = not may_tie or _OF_JUDGES.search(grid.columns[picked[k]]) is not None
+    _ask(grid, picked, k, spec, why, is_sure)
 
 
 def _rank(text: str) -> int:
@@ -60,7 +71,7 @@ def _rank(text: str) -> int:
 def _beside_race(table: Table, picked: Sequence[int], numbers: np.ndarray) -> int | None:
     """Return the first column of numbers that is of no race, where the others are of one."""
     is_of_race = np.array([_RACE in table.labels[k] for k in picked])
-    if is_of_race.sum() < 2 or is_of_race.all():
+    if is_of_race.sum() < 2 or is_of_race.all() or _are_lists(np.maximum(numbers, 0)).all():
         return None
     others = np.flatnonzero(~is_of_race & (numbers >= 0).all(0))
     return int(others[0]) if len(others) else None
@@ -105,10 +116,12 @@ def _are_lists(numbers: np.ndarray) -> np.ndarray:
     return (ordered == expected).all(1) & (lengths > 0)
 
 
-def _ask(grid: Grid, picked: Sequence[int], k: int, spec: QuestionSpec, why: str) -> NoReturn:
+def _ask(
+    grid: Grid, picked: Sequence[int], k: int, spec: QuestionSpec, why: str, is_sure: bool = True
+) -> NoReturn:
     column = grid.cells[picked[k]]
     names = option("columns", [grid.columns[x] for x in picked], False)
     raise RankingsError(
         f"{grid.header_place}: is {column.name!r} part of the ranking? {why}. If not, "
-        f"{options_beside(column, spec)}; {names} if it is"
+        f"{options_beside(column, spec, is_sure)}; {names} if it is"
     )

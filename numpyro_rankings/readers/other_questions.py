@@ -17,7 +17,7 @@ from numpyro_rankings.readers.votes import letters
 from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
 
-_FEWEST_PAIRS = 3  # whose texts say that they are pairs
+_FEWEST_PAIRS = 3  # rows, by which pairs are known
 _RARE = 0.01  # share of the rows that may have slid
 _TICKS = set(
     "x|✓|✔|yes|true|checked|ticked|selected|y|on|no|false|unchecked|not selected".split("|")
@@ -34,7 +34,7 @@ _SIDES = {"", *"012abhdwl", "left", "right", "home", "away", "white", "black", "
 _SIDES |= set("win loss 10 01 05 1212 0505 ½½ ½ x".split()) | TIES
 # letters of 1-0, 0.5-0.5 and 1/2-1/2 are among these
 _SCORES = re.compile(r"\d{2,4}")  # letters of 3-1 and 0.5-0.5
-_SCORE = re.compile(r"\d{1,3}\s*[-–:]\s*\d{1,3}")  # of both items, in one cell
+_SCORE = re.compile(r"\d{1,3}\s*[-–:]\s*\d{1,3}")  # what both items scored, in one cell
 _HOME = ("home", "away"), ("home", "visitor"), ("home", "guest"), ("h", "a"), ("h", "v")
 _OF_PAIRS = (
     ("a", "b"),
@@ -50,7 +50,7 @@ _OF_RANKS = re.compile(r"(?:choice|rank|place|pref|preference|position|pos)$")
 _SCORED = "goals?|scores?|scored|points?|pts|runs|sets|frames|legs|g"
 _OF_POINTS = re.compile(rf"(?:ft|fulltime)?(?:(?:{_SCORED})(?:for)?(.+?)|(.+?)(?:{_SCORED}))")
 # the same around the number of comparisons that a side has won
-_WON = "wins?|won|w|victories|votes?|counts?|n|times(?:chosen|preferred|won)?"
+_WON = "wins?|won|victories|times(?:chosen|preferred|won)"
 _OF_WINS = re.compile(rf"(?:num(?:ber)?(?:of)?)?(?:(?:{_WON})(?:for|of)?(.+?)|(.+?)(?:{_WON}))")
 
 

@@ -162,7 +162,9 @@ def read_layout(source: Any, layout: str | None = None, **options: Any) -> Surve
     grid = read_grid(source, spec.items or (), *settings)
     if spec.has_header and given.header_rows is None:
         grid = below_title(grid)
-    grid, about_added = without_added_columns(grid, (*spec.named, *spec.patterns))
+    grid, about_added = without_added_columns(
+        grid, (*spec.named, *spec.patterns, *(spec.items or ()))
+    )
     are_pairs = columns_of_pairs(grid, [x for x in grid.columns if spec.may_pick(x)])
     if spec.has_header and given.header_rows is None and not are_pairs:
         refuse_ballot_as_header(grid, spec, source)

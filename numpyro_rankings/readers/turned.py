@@ -74,14 +74,17 @@ def refuse_judges_in_columns(
         columns = columns[1:]
     if len(columns) < 2:
         return
-    _refuse_ranks_down(grid, columns, layout)
+    is_said_how = spec.ties is not None or spec.highest_first is not None
+    _refuse_ranks_down(grid, columns, layout, is_said_how)
     if layout != "ranks":
         first = columns[0] if spec.judge is None else grid.column(spec.judge)
         others = [x for x in columns if x is not first]
         _refuse_names_down(grid, first, others, spec, layout)
 
 
-def _refuse_ranks_down(grid: Grid, columns: Sequence[Column], layout: str | None) -> None:
+def _refuse_ranks_down(
+    grid: Grid, columns: Sequence[Column], layout: str | None, is_said_how: bool
+) -> None:
     """Refuse columns that have the ranks 1, 2, …, once each, where rows have not.
 
     These are half of the rows, unless each cell has a rank. A third of the columns may be odd,
@@ -97,7 +100,8 @@ def _refuse_ranks_down(grid: Grid, columns: Sequence[Column], layout: str | None
         is_list = 1 < len(ranks) == len(np.unique(ranks)) and is_rank.all()
         num_lists += is_list and ranks.min() == 1
     if 3 * num_lists < 2 * len(columns):
-        _refuse_ties_down(grid, columns, numbers)
+        if not is_said_how:
+            _refuse_ties_down(grid, columns, numbers)
         return
     ordered = np.sort(numbers, axis=1)
     is_odd = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] > 0)).any(1)
@@ -110,8 +114,11 @@ def _refuse_ranks_down(grid: Grid, columns: Sequence[Column], layout: str | None
 
 
 def _refuse_ties_down(grid: Grid, columns: Sequence[Column], numbers: np.ndarray) -> None:
-    """Refuse columns that all have ranks with ties, where most rows have no ranks."""
-    if (numbers < 0).any() or len(numbers) < 3 or len(columns) < 2:
+    """Refuse columns that all have ranks with ties, where most rows have no ranks.
+
+    Ratings of many rows could be ties, too, and are not meant.
+    """
+    if (numbers < 0).any() or len(columns) < 2 or not 3 <= len(numbers) <= 2 * numbers.max():
         return
     if not (numbers > 0).sum(0).all() or not are_ranks_with_ties(numbers.T):
         return

@@ -4,7 +4,7 @@ import numpy as np
 
 ITEMS = ["a1", "a2", "a3", "b1", "b2", "b3"]
 SLATES = {item: item[0].upper() for item in ITEMS}
-SHARE, OWN = 0.65, (0.85, 0.9)  # of the first bloc, and the cohesion of each
+SHARE, OWN = 0.65, (0.85, 0.9)  # share of the first bloc, and the cohesion of each
 PREFERENCE = np.array([[0.6, 0.3, 0.1, 0.5, 0.3, 0.2], [0.2, 0.3, 0.5, 0.1, 0.3, 0.6]])
 
 

@@ -148,3 +148,18 @@ def test_pairs_are_refused():
     pairs = PartialOrders.from_pairs(table, judge="judge", winner="winner", loser="loser")
     with pytest.raises(RankingsError, match="slates need lists"):
         of_one(pairs)
+
+
+def test_items_that_are_left_over_together_are_no_places():
+    """First a, and the rest tied: as the list of a alone."""
+    tied = PartialOrders.from_ranks([[1, 2, 2, 2]], items=list("abcd"), counts=[100])
+    top = Rankings.from_orderings([[0]], items=list("abcd"), counts=[100])
+    np.testing.assert_allclose(of_one(tied).support, of_one(top).support, atol=0.01)
+    np.testing.assert_allclose(of_one(tied).first, of_one(top).first, atol=0.01)
+    assert of_one(top).support[0, 0] > 0.98
+
+
+def test_a_group_that_no_draw_has():
+    rankings = Rankings.from_orderings([[0, 1], [1, 0]], items=list("abcd"), counts=[2, 2])
+    with pytest.raises(ValueError, match="no draw has a cluster that is group 2"):
+        of_labels(rankings, [[0, 0, 0, 0]], FOUR, np.array([0, 0, 0, 1]))

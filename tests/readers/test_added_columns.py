@@ -205,3 +205,22 @@ def test_columns_with_others_at_their_right_stay(tmp_path):
     assert write_with_columns(str(path), out, FITTED, [2, 3]) == []
     header = out.read_text().splitlines()[0]
     assert header == "A,B,cluster,probability,mine,cluster (fitted),probability (fitted)"
+
+
+def test_items_that_are_called_like_added_columns():
+    lists = [[1, 2, 3, 4], [2, 1, 4, 3], [4, 3, 2, 1]]
+    names = ["regression", "cluster", "probability", "testing"]
+    frame = pd.DataFrame(lists, columns=names)
+    assert read_survey(frame, "ranks").rankings.items == tuple(names)
+    frame = pd.DataFrame([x[:2] for x in lists], columns=names[1:3]).rank(axis=1).astype(int)
+    assert read_survey(frame, "ranks").rankings.items == tuple(names[1:3])
+    # shares are left out, unless they are named
+    frame = pd.DataFrame(
+        {"a": [1, 2], "b": [2, 1], "cluster": [1, 2], "probability": [0.5, "1e-05"]}
+    )
+    assert read_survey(frame, "ranks").rankings.items == ("a", "b")
+    assert read_survey(frame, "ranks", items=list("ab")).rankings.items == ("a", "b")
+    frame["probability"] = [1, 0]
+    chosen = ["a", "b", "cluster", "probability"]
+    with pytest.raises(RankingsError):
+        read_survey(frame, "ranks", items=chosen)

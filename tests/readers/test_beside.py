@@ -69,3 +69,25 @@ def test_items_with_ties_are_no_columns_about_judges():
     frame = table_of_ranks(Precinct=NUMBERS)
     survey = read_survey(frame, "ranks", columns=list(frame), ties="exact", gaps="close")
     assert survey.rankings.num_items == 4
+
+
+@pytest.mark.parametrize("last", [[1, 2, 3], [1, 1, 1], [3, 3, 3]])
+def test_an_item_that_ties_with_another_is_not_lost(last):
+    """It is asked about, and no answer is chosen; what becomes of ties answers it, too."""
+    frame = table_of_ranks()
+    frame["d"] = [*last, *last]
+    with pytest.raises(RankingsError, match="is 'd' part of the ranking") as error:
+        read_survey(frame, "ranks")
+    assert "about" not in error.value.questions.options
+    survey = read_survey(frame, "ranks", ties="exact")
+    assert survey.rankings.items == ("Ann", "Bob", "Cid", "d")
+
+
+def test_an_item_that_few_rank_and_a_candidate_who_is_written_in():
+    frame = table_of_ranks()
+    frame["d"] = [9, 9, 4, 9, 9, 9]
+    survey = read_survey(frame, "ranks", missing="9")
+    assert joined(survey) == [*LISTS[:2], "Bob Cid Ann d", *LISTS[3:]]
+    names = [f"Mayor!!{x}" for x in NAMES[:2]]
+    frame = table_of_ranks([*names, "write_in"])
+    assert read_survey(frame, "ranks").rankings.num_items == 3

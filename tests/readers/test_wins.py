@@ -6,17 +6,21 @@ import pandas as pd
 import pytest
 from helpers.readers import refusal, write
 
-from numpyro_rankings import read_survey
+from numpyro_rankings import RankingsError, read_survey
 
 TEXT = "x,Ann,Bob,3,1\ny,Bob,Cid,0,2\ny,Ann,Bob,1,1\nx,Ann,Cid,0,0\n"
 SAID = {"Ann Bob": 4, "Bob Ann": 2, "Cid Bob": 2}
 NAMES = [
     "item1,item2,wins1,wins2",
     "item_a,item_b,wins_a,wins_b",
-    "a,b,w_a,w_b",
+    "a,b,won_a,won_b",
     "A,B,A wins,B wins",
 ]
-NAMES += ["player1,player2,w1,w2", "left,right,n_left,n_right", "home,away,home_wins,away_wins"]
+NAMES += [
+    "player1,player2,wins1,wins2",
+    "left,right,left_wins,right_wins",
+    "home,away,home_wins,away_wins",
+]
 
 
 def said_by(survey):
@@ -41,7 +45,7 @@ def test_numbers_of_wins_are_so_many_comparisons(tmp_path, names):
 
 def test_numbers_of_wins_of_judges():
     frame = pd.DataFrame(
-        [x.split(",") for x in TEXT.split()], columns=["who", "a", "b", "w_a", "w_b"]
+        [x.split(",") for x in TEXT.split()], columns=["who", "a", "b", "won_a", "won_b"]
     )
     with refusal("cycles='drop' leaves such judges out"):
         read_survey(frame, judge="who")
@@ -65,3 +69,12 @@ def test_goals_stay_a_game():
     )
     survey = read_survey(frame)
     assert said_by(survey) == {"x y": 2}
+
+
+@pytest.mark.parametrize("names", ["n_a n_b", "votes_a votes_b", "count_a count_b"])
+def test_other_numbers_are_asked_about(names):
+    """They may be how often each was offered."""
+    columns = ["a", "b", *names.split()]
+    frame = pd.DataFrame([["A", "B", 3, 1], ["B", "C", 2, 2], ["C", "A", 1, 5]], columns=columns)
+    with pytest.raises(RankingsError):
+        read_survey(frame)
