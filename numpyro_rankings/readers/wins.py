@@ -68,6 +68,7 @@ def _numbers(grid: Grid, column: Column) -> np.ndarray:
         if number is None or number < 0:
             raise RankingsError(
                 f"{grid.at_text(column, text)}: expected how many comparisons were won, a whole "
-                f"number from 0, got {text[:40]!r}"
+                f"number from 0, got {text[:40]!r}; if the column says something else, leave it "
+                f"out by {option('columns')}"
             )
     return column.mapped(lambda text: whole_number(text) or 0, int)
