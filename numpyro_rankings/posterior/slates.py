@@ -219,8 +219,6 @@ def slates_of(
         both /= both.sum(2, keepdims=True)
         shares.append(np.where(number[:, None, None] > 0, both, np.nan))  # without a match
     of_all = np.stack(shares)
-    if (k := np.flatnonzero(np.isnan(of_all).all((0, 2, 3)))).size:
-        raise ValueError(f"no draw has a cluster that is group {k[0] + 1} of the reference")
     bounds = np.moveaxis(np.nanquantile(of_all, INTERVAL, axis=0), 0, -1)
     total, mean = rankings.num_rankings, np.nanmean(of_all, axis=0)
     share = np.stack(sizes) / total
@@ -288,7 +286,10 @@ def _members(
     blocs: Blocs | None,
     rng: np.random.Generator,
 ) -> Iterator[np.ndarray]:
-    """Yield how many judges of each row are in each group in a draw, (rows, K)."""
+    """Yield how many judges of each row are in each group in a draw, (rows, K).
+
+    A group that no draw has, which is none that holds, keeps its judges of the reference.
+    """
     counts, labels = np.asarray(rankings.counts), draws.labels
     if blocs is not None:
         membership = blocs.membership / blocs.membership.sum(1, keepdims=True)
@@ -301,8 +302,10 @@ def _members(
         rows, flat = np.asarray(rankings.row_index), labels.reshape(-1, labels.shape[-1])
         chosen = reference_partition(labels, reference).labels
         flat, number = flat[evenly(len(flat), _DRAWS)], int(chosen.max()) + 1
-        for of_draw, names in zip(flat, match_clusters(flat, chosen), strict=True):
-            groups = names[of_draw.astype(int)]
+        matched = np.take_along_axis(match_clusters(flat, chosen), flat.astype(int), axis=1)
+        is_lone = ~np.isin(chosen, matched)
+        for of_draw in matched:
+            groups = np.where(is_lone, chosen, of_draw)
             cells = rows[groups >= 0] * number + groups[groups >= 0]
             yield np.bincount(cells, minlength=len(counts) * number).reshape(-1, number)
 

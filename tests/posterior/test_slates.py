@@ -160,6 +160,8 @@ def test_items_that_are_left_over_together_are_no_places():
 
 
 def test_a_group_that_no_draw_has():
-    rankings = Rankings.from_orderings([[0, 1], [1, 0]], items=list("abcd"), counts=[2, 2])
-    with pytest.raises(ValueError, match="no draw has a cluster that is group 2"):
-        of_labels(rankings, [[0, 0, 0, 0]], FOUR, np.array([0, 0, 0, 1]))
+    """It has its judges of the reference partition."""
+    rankings = Rankings.from_orderings([[0], [2]], items=list("abcd"), counts=[300, 100])
+    found = of_labels(rankings, [[0] * 400], FOUR, np.repeat([0, 1], [300, 100]))
+    np.testing.assert_allclose(found.share, [0.75, 0.25])
+    assert found.own.tolist() == [0, 1] and (found.cohesion > 0.98).all()
