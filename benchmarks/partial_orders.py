@@ -1,7 +1,8 @@
 """What ties and pairs cost: kernels on partial orders, and on the full orderings of the judges.
 
-``python benchmarks/partial_orders.py [--only ties pairs] [--kernels NAME ...]``; ``--quick`` is a
-small version. Chains start at the parameters of the simulation; compilation is not counted.
+``python benchmarks/partial_orders.py [--only ties pairs games] [--kernels NAME ...]``; ``--quick``
+is a small version. Chains start at the parameters of the simulation; compilation is not counted.
+``games`` is the posterior of Bradley-Terry weights, by Gibbs and by NUTS, from random starts.
 """
 
 import argparse
@@ -13,12 +14,14 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pandas as pd
-from numpyro.diagnostics import effective_sample_size
+from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
+from numpyro.infer import MCMC, NUTS
 
-from numpyro_rankings import PartialOrders, Rankings
+from numpyro_rankings import Games, PartialOrders, Rankings
 from numpyro_rankings.datasets import simulate_mallows_mixture, simulate_plackett_luce_mixture
 from numpyro_rankings.infer import PlackettLuceGibbs, SliceGibbs
 from numpyro_rankings.infer.latent_orders import draw_orderings, with_orderings
+from numpyro_rankings.models import bradley_terry
 
 PRIOR = {"tied": True, "concentration_prior": dist.Gamma(1.0, 1.0), "init": "given"}
 KERNELS = {
@@ -172,20 +175,77 @@ def pairs(name, kernel, quick):
     show(f"{size} x {num_items}, {name}", kernel, orderings, start, says, number)
 
 
+def games(quick):
+    """The posterior of Bradley-Terry weights with a Dirichlet(1) prior, from random starts.
+
+    A game is the first place of a judge who was offered two items.
+    """
+    size, num_items = (1000, 20) if quick else (100_000, 1000)
+    rng = np.random.default_rng(0)
+    strength = rng.normal(size=num_items)
+    first = rng.integers(num_items, size=size)
+    pair = np.stack([first, (first + rng.integers(1, num_items, size=size)) % num_items])
+    wins = rng.random(size) < 1 / (1 + np.exp(strength[pair[1]] - strength[pair[0]]))
+    winner, loser = np.where(wins, pair, pair[::-1])
+    counted = Games.from_pairs(
+        pd.DataFrame({"winner": winner, "loser": loser}), items=range(num_items)
+    )
+    both, counts = np.unique(np.stack([winner, loser], axis=1), axis=0, return_counts=True)
+    offered = np.zeros((len(both), num_items), bool)
+    offered[np.arange(len(both))[:, None], both] = True
+    firsts = Rankings.from_orderings(
+        both[:, :1], num_items=num_items, counts=counts, choice_sets=offered
+    )
+    print("| sampler | draws of each of 4 chains | seconds | ms a draw | R-hat | ESS | a second |")
+    print("|---|---|---|---|---|---|---|")
+    lengths = (50, 50) if quick else (200, 400)
+    _of_games("`PlackettLuceGibbs`", PlackettLuceGibbs(), firsts, *lengths)
+    lengths = (50, 50) if quick else (200, 100)
+    _of_games("NUTS of `models.bradley_terry`", NUTS(bradley_terry), counted, *lengths)
+
+
+def _of_games(name, kernel, data, warmup, draws):
+    settings = {"chain_method": "vectorized", "progress_bar": False, "jit_model_args": True}
+    mcmc = MCMC(kernel, num_warmup=warmup, num_samples=1, num_chains=4, **settings)
+    mcmc.run(jax.random.key(0), data)
+
+    def draw(data, state, _):
+        step = partial(kernel.sample, model_args=(data,), model_kwargs={})
+        state = step(state) if isinstance(kernel, NUTS) else jax.vmap(step)(state)
+        sites = jax.vmap(kernel.postprocess_fn((data,), {}))(getattr(state, kernel.sample_field))
+        return state, jnp.log(sites["weights"])
+
+    run = jax.jit(lambda state, data: jax.lax.scan(partial(draw, data), state, length=draws)[1])
+    program = run.lower(mcmc.last_state, data).compile()
+    log_weights, seconds = fastest(lambda: program(mcmc.last_state, data), 1)
+    log_weights = np.asarray(log_weights, np.float64).swapaxes(0, 1)
+    ess, r_hat = effective_sample_size(log_weights).min(), split_gelman_rubin(log_weights).max()
+    print(
+        f"| {name} | {draws} after {warmup} | {seconds:.3g} | {1e3 * seconds / draws:.3g} | "
+        f"{r_hat:.3f} | {ess:.3g} | {ess / seconds:.3g} |",
+        flush=True,
+    )
+
+
 TABLES = {"ties": ties, "pairs": pairs}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--only", nargs="+", choices=TABLES, default=list(TABLES))
+    names = [*TABLES, "games"]
+    parser.add_argument("--only", nargs="+", choices=names, default=names)
     parser.add_argument("--kernels", nargs="+", choices=KERNELS, default=list(KERNELS))
     args = parser.parse_args()
+    if "games" in args.only:
+        games(args.quick)
     columns = (
         "judges, kernel | what they say | a sweep, ms | orderings, ms | ESS a sweep | a second"
     )
-    print(f"| {columns} |\n|---|---|---|---|---|---|", flush=True)
-    for table in args.only:
+    tables = [x for x in args.only if x in TABLES]
+    if tables:
+        print(f"| {columns} |\n|---|---|---|---|---|---|", flush=True)
+    for table in tables:
         for name in args.kernels:
             TABLES[table](name, KERNELS[name], args.quick)
 

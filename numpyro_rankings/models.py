@@ -28,6 +28,7 @@ from numpyro_rankings.distributions import (
     MallowsConcentrationPrior,
     PlackettLuceTies,
     RandomPermutation,
+    ScaledDirichlet,
     TopTPlackettLuce,
     links_to_partition,
 )
@@ -42,7 +43,16 @@ from numpyro_rankings.ops.random_measures import (
     log_pitt_walker,
 )
 from numpyro_rankings.ops.sums import count_by_label
-from numpyro_rankings.rankings import Games, Orders, PartialOrders, Rankings, num_stages
+from numpyro_rankings.rankings import (
+    Games,
+    JudgeCovariates,
+    Orders,
+    PartialOrders,
+    Rankings,
+    num_stages,
+)
+
+_NEARLY_ZERO = 1e-30
 
 
 def mallows_mixture(
@@ -130,7 +140,7 @@ def sample_mallows_component(
     return center, numpyro.sample("concentration", joint, infer={"event_dims": ["stage"]})
 
 
-def default_share_concentration(num_items: int, num_rankings: int) -> float:
+def default_share_concentration(num_items: int, num_rankings: float) -> float:
     """Return κ of shares whose components the prior keeps occupied: log n! / 2, from 1 to N/20."""
     # A component that the data do not tell from another one costs its center, log n! nats, at once.
     return max(min(math.lgamma(num_items + 1.0) / 2, num_rankings / 20), 1.0)
@@ -138,6 +148,7 @@ def default_share_concentration(num_items: int, num_rankings: int) -> float:
 
 def tempered_mixture(
     rankings: Rankings,
+    covariates: JudgeCovariates | None = None,
     *,
     sample_component: Callable[[Rankings], dist.Distribution],
     num_components: int,
@@ -145,6 +156,7 @@ def tempered_mixture(
     power: float = 1.0,
     effective_size: float | None = None,
     has_plate: bool = True,
+    effect_scale: float = 1.0,
 ) -> None:
     r"""
     Finite mixture with the labels summed out, whose likelihood has a power z.
@@ -152,9 +164,15 @@ def tempered_mixture(
     .. math:: w \sim \mathrm{Dirichlet}(κ, …, κ), \quad
         p(π_{1:N} | w, η)^z = \prod_i \Bigl(\sum_c w_c\, p(π_i | η_c)\Bigr)^z.
 
-    Sites: ``shares`` (K,), those of the components, (K, …), and the observed ``rankings`` (N, T).
+    With covariates :math:`x_i` of the judges, the shares of a judge are proportional to
+    :math:`w_c \exp(x_i'β_c)`, and :math:`β_{cj} \sim \mathrm{Normal}(0, s)`.
 
-    :param rankings: as the components take them.
+    Sites: ``shares`` (K,), those of the components, (K, …), the observed ``rankings`` (N, T), and
+    with covariates ``share_effects`` (K, p).
+
+    :param rankings: as the components take them; where judges have survey weights, the power of
+        each is z times its scaled weight.
+    :param covariates: of the judges, or None.
     :param sample_component: samples the parameters of a component, in the plate of the components,
         and returns the distribution of the rankings, of batch shape (K,) or (N, K).
     :param num_components: K.
@@ -162,19 +180,34 @@ def tempered_mixture(
     :param power: z.
     :param effective_size: z times the number of rankings, instead of z.
     :param has_plate: whether the sites have an axis of the components, of which one may do without.
+    :param effect_scale: s.
     """
     size = rankings.num_rankings
     if share_concentration is None:
-        share_concentration = default_share_concentration(rankings.num_items, size)
+        worth = rankings.effective_number
+        share_concentration = default_share_concentration(rankings.num_items, worth)
     prior = dist.Dirichlet(jnp.full(num_components, share_concentration, float))
     shares = numpyro.sample("shares", prior, infer={"event_dims": ["component"]})
     if has_plate:
         with numpyro.plate("cluster", num_components, dim=-1):
             component = sample_component(rankings)
-        mixture = dist.MixtureSameFamily(dist.Categorical(shares), component)
+        choice = dist.Categorical(shares)
+        if covariates is not None:
+            shape = num_components, covariates.design.shape[1]
+            prior = dist.Normal(0.0, effect_scale).expand(shape).to_event(2)
+            event_dims = {"event_dims": ["component", "covariate"]}
+            effects = numpyro.sample("share_effects", prior, infer=event_dims)
+            linear = jnp.dot(covariates.design, effects.T, precision="highest") + jnp.log(shares)
+            choice = dist.Categorical(logits=linear[covariates.cells])
+            component = component.expand((size, num_components))
+        mixture = dist.MixtureSameFamily(choice, component)
     else:
         mixture = component = sample_component(rankings)
-    scale = power if effective_size is None else effective_size / size
+    scale: Any = power
+    if effective_size is not None:
+        scale = effective_size / rankings.effective_number
+    if rankings.weights is not None:  # a scale must be positive
+        scale = scale * jnp.maximum(rankings.weights[rankings.row_index], _NEARLY_ZERO)
     stages = component.event_shape[0]
     with numpyro.plate("ranking", size, dim=-1), handlers.scale(scale=scale):
         numpyro.sample(
@@ -231,6 +264,51 @@ def plackett_luce(
         ):
             weights = numpyro.sample("weights", prior, infer={"event_dims": ["item"]})
         weights = weights[assignments]
+    offered = rankings.choice_sets
+    with numpyro.plate("ranking", size, dim=-1):
+        numpyro.sample(
+            "rankings",
+            TopTPlackettLuce(
+                jnp.log(weights),
+                rankings.orderings.shape[1],
+                choice_set=None if offered is None else offered[rankings.row_index],
+            ),
+            obs=rankings.orderings[rankings.row_index],
+            infer={"event_dims": ["stage"]},
+        )
+
+
+def plackett_luce_regression(
+    rankings: Rankings,
+    item_covariates: Any,
+    *,
+    shape: float | dist.Distribution = 1.0,
+    effect_scale: float = 1.0,
+) -> None:
+    r"""
+    Plackett–Luce model of top-t or subset rankings whose weights depend on covariates of the items.
+
+    .. math:: w_k = e^{x_k'β} g_k, \quad g_k \sim \mathrm{Gamma}(a, 1), \quad
+        β_j \sim \mathrm{Normal}(0, τ^2).
+
+    Sites: ``item_effects`` β (p,), ``residual_shape`` (if it is a distribution), the normalised
+    ``weights`` (n,), and the observed ``rankings`` (N, T).
+
+    :param rankings: top-t rankings of all items, or of choice sets.
+    :param item_covariates: x, (n, p). There is no intercept, which would change no probability.
+    :param shape: a, a number or a prior.
+    :param effect_scale: τ.
+    """
+    covariates, size = jnp.asarray(item_covariates, float), rankings.num_rankings
+    effects = numpyro.sample(
+        "item_effects",
+        dist.Normal(0.0, effect_scale).expand((covariates.shape[1],)).to_event(1),
+        infer={"event_dims": ["covariate"]},
+    )
+    if isinstance(shape, dist.Distribution):
+        shape = numpyro.sample("residual_shape", shape)
+    prior = ScaledDirichlet(shape, jnp.dot(covariates, effects, precision="highest"))
+    weights = numpyro.sample("weights", prior, infer={"event_dims": ["item"]})
     offered = rankings.choice_sets
     with numpyro.plate("ranking", size, dim=-1):
         numpyro.sample(
@@ -476,6 +554,8 @@ def of_latent_orders(
     prepare: Callable[[Any], Any],
     mistake_prior: MistakePrior,
     data: Rankings | Orders,
+    *further: Any,
+    **named: Any,
 ) -> Any:
     """A model of rankings that also takes partial orders and comparisons.
 
@@ -485,12 +565,13 @@ def of_latent_orders(
     :param model: of rankings.
     :param prepare: returns the partial orders, or the comparisons, as the model takes them.
     :param mistake_prior: of ``mistake_probability``.
+    :param further: arguments of the model, and **named** ones.
     """
     if isinstance(data, Rankings):
-        return model(data)
+        return model(data, *further, **named)
     orders = prepare(data).expand()
     with (latent := _LatentRankings()):
-        result = model(orders.with_orderings(orders.listed))
+        result = model(orders.with_orderings(orders.listed), *further, **named)
     if isinstance(orders, PartialOrders):
         _factor("orders", jnp.where(orders.agree(latent.value), 0.0, -jnp.inf).sum())
         return result

@@ -34,6 +34,7 @@ from numpyro_rankings.infer import (
     GammaProcessPlackettLuceGibbs,
     PermutationGibbs,
     PlackettLuceGibbs,
+    PlackettLuceRegressionGibbs,
     SliceGibbs,
     SplitMerge,
     SubclusterGibbs,
@@ -349,6 +350,10 @@ def _cases() -> dict[str, tuple[Callable[[], MCMCKernel], tuple]]:
         "PlackettLuceGibbs, mixture": (
             lambda: PlackettLuceGibbs(num_components=2, alpha=_GAMMA, **few),
             rankings,
+        ),
+        "PlackettLuceRegressionGibbs": (
+            lambda: PlackettLuceRegressionGibbs(_GAMMA),
+            (*rankings, _LINE[:3]),
         ),
         "GammaProcessPlackettLuceGibbs": (
             lambda: GammaProcessPlackettLuceGibbs(_GAMMA),

@@ -129,6 +129,11 @@ def _assign(args: argparse.Namespace, _: str) -> int:
     _check_outputs(args.file, out, options)
     with notes():
         kept = read_kept(args.results)
+        if "share_effects" in kept.draws.samples:
+            note(
+                "the fit has shares that depend on columns of the judges (--shares-by): here all "
+                "judges count as average in these columns"
+            )
         table = _as_fitted(args.file, kept.table, take_options(TableOptions, args))
         survey = read_file(args.file, table)
         _check_table(survey, table, options)
@@ -192,7 +197,15 @@ def _as_fitted(file: str, remembered: TableOptions, given: TableOptions) -> Tabl
     Columns of items, and about the judges, that this file does not have are left out.
     """
     own = {name: x for name, x in asdict(given).items() if x not in (None, ())}
+    if given.weight is not None:
+        raise UserError(
+            "assign takes no survey weights: leave out --weight; the shares of a weighted fit are "
+            f"those of its population, and --about {given.weight} leaves the column aside"
+        )
     table = replace(remembered, **own)
+    if table.weight is not None and "about" not in own:  # a column that is no item
+        table = replace(table, weight=None, about=(*table.about, table.weight))
+    table = replace(table, weight=None)
     if own.get("layout", OF_RANKS[0]) not in OF_RANKS and "highest_first" not in own:
         table = replace(table, highest_first=None)
     asked = {"judge": table.judge, "count": table.count}
@@ -332,7 +345,7 @@ def _check_outputs(file: str, out: Path, options: AssignOptions) -> None:
     if options.table.absolute() == out.absolute():
         raise UserError("--table and --out are the same file: choose another --table")
     from numpyro_rankings.rankings import RankingsError
-    from numpyro_rankings.readers.added_columns import check_kind
+    from numpyro_rankings.readers.with_columns import check_kind
 
     with as_user_errors(RankingsError):
         check_kind(file, options.table)
@@ -383,11 +396,8 @@ def _write_table(
     file: str, path: Path, survey: "Survey", table: TableOptions, columns: dict[str, list[Any]]
 ) -> None:
     from numpyro_rankings.rankings import RankingsError
-    from numpyro_rankings.readers.added_columns import (
-        ASSIGNED,
-        replaced_in_words,
-        write_with_columns,
-    )
+    from numpyro_rankings.readers.added_columns import ASSIGNED
+    from numpyro_rankings.readers.with_columns import replaced_in_words, write_with_columns
 
     assert survey.rows is not None  # checked before
     rows = survey.rows.tolist()
@@ -428,13 +438,15 @@ def _print_summary(
     """Print how many judges each group, or bloc, has, and how many are unclear."""
     import numpy as np
 
+    from numpyro_rankings.predict.groups import are_near
+
     total, number = len(found.labels), found.groups.shape[1]
     what, labels, probability = "group", found.labels, found.probability
     names = [*map(str, range(1, number + 1)), *(["none"] if found.shares[-1] > 0 else [])]
-    expected = found.shares
+    every, expected = np.append(found.groups, found.none[:, None], axis=1), found.shares
     if kept.blocs_first and kept.blocs is not None and found.blocs is not None:
         what, labels, probability = "bloc", found.blocs.argmax(1), found.blocs.max(1)
-        expected = kept.blocs.shares
+        every, expected = found.blocs, kept.blocs.shares
         names = [str(k + 1) for k in range(len(expected))]
     counts, wants = np.bincount(labels, minlength=number + 1), _wants(args.results, what)
     print(f"\n{plural(total, 'judge')} of {args.file} in the {what}s of {args.results}\n")
@@ -446,7 +458,7 @@ def _print_summary(
     print("Share expected: that in the fit, of a judge of whom nothing is known.")
     unclear = int((probability < _CLEAR).sum())
     print(f"Unclear, no {what} has half of the probability: {unclear:,} ({unclear / total:.1%})")
-    little = int(found.says_little.sum())
+    little = int(are_near(every, expected).sum())
     print(f"Too short to tell, or like any list: {little:,} ({little / total:.1%})")
     of_groups = " of groups" if what == "bloc" else ""
     print(f"The probabilities{of_groups} are averages over {found.num_draws:,} draws.")

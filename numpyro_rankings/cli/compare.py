@@ -3,6 +3,7 @@
 import argparse
 import math
 import re
+import shlex
 import textwrap
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,7 +29,12 @@ from numpyro_rankings.cli.compilation import (
 from numpyro_rankings.cli.models import MODELS, models_with
 from numpyro_rankings.cli.options import TableOptions
 from numpyro_rankings.cli.progress import say
-from numpyro_rankings.cli.rankings_file import FORMATS_IN_WORDS, add_file_options, read_sample
+from numpyro_rankings.cli.rankings_file import (
+    FORMATS_IN_WORDS,
+    add_file_options,
+    read_file,
+    take_sample,
+)
 from numpyro_rankings.cli.results import terminal_width, write_at_once
 from numpyro_rankings.cli.streams import notes
 from numpyro_rankings.words import listed, number
@@ -187,13 +193,18 @@ def add_command(commands: Any) -> None:
 
 def _compare(args: argparse.Namespace, command: str) -> int:
     table, options = take_options(TableOptions, args), take_options(CompareOptions, args)
+    if table.weight is not None:
+        raise UserError(
+            "compare takes no survey weights: leave out --weight; with them, fit --weight "
+            f"{shlex.quote(table.weight)} finds the number of groups (--components auto)"
+        )
     check_output(options.out, options.force)
     with notes():
         use_compilation_cache()
         use_writable_cache()
         use_devices(1)
         check_backends()
-        rankings = read_sample(args.file, table, options.sample).rankings
+        rankings = take_sample(read_file(args.file, table), options.sample).rankings
         models = _kernels(options, rankings)
         if not models and (rankings.are_partial or rankings.offered() is None):
             raise UserError(f"no model of {' or '.join(options.models)} can be compared")
@@ -217,7 +228,8 @@ def _options_of(comparison: "Comparison", models: dict[str, Any]) -> dict[str, o
     kernel = models[comparison.simplest]
     name, number = kernel.ranking_family.name, kernel.num_components
     chosen: dict[str, object] = {} if name == DEFAULT_MODEL else {"--model": name}
-    chosen |= {} if number is None else {"--components": number}
+    if number is not None or name == DEFAULT_MODEL:
+        chosen["--components"] = "dp" if number is None else number
     return chosen | ({"--sampler": "tempered"} if isinstance(kernel, TemperedMixture) else {})
 
 

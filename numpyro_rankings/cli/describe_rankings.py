@@ -8,11 +8,18 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from numpyro_rankings.cli.models import MODELS
+from numpyro_rankings.cli.models import MODELS, models_with
 from numpyro_rankings.cli.tables import rows_in_words
 from numpyro_rankings.posterior.judges import as_numbers, most_frequent
-from numpyro_rankings.rankings import Comparisons, Orders, PartialOrders, Rankings
+from numpyro_rankings.rankings import (
+    Comparisons,
+    Orders,
+    PartialOrders,
+    Rankings,
+    WeightedRankings,
+)
 from numpyro_rankings.rankings.counts import item_counts, shares_above
+from numpyro_rankings.rankings.weights import weights_in_words
 from numpyro_rankings.readers import BallotCounts, Survey
 from numpyro_rankings.readers.layouts import LAYOUTS
 from numpyro_rankings.readers.votes import words_of_ballots
@@ -77,6 +84,11 @@ def what_to_check(odd: Iterable[str]) -> Iterator[str]:
 def _models(rankings: Rankings | Orders) -> str:
     """Return which of the models of ``fit`` take the rankings."""
     families = {name: model.family for name, model in MODELS.items()}
+    if rankings.weights is not None:
+        return (
+            f"Which model: --model {' or '.join(models_with('effective_size'))} with --weight, by "
+            "--components auto or K"
+        )
     if isinstance(rankings, Comparisons):
         takes = [name for name, model in MODELS.items() if model.takes_comparisons]
         return (
@@ -105,6 +117,8 @@ def _numbers_and_lengths(survey: Survey) -> Iterator[str]:
         f"{plural(rankings.num_rankings, what)} of {plural(n, 'item')}, "
         f"{rankings.num_rows:,} of them different"
     )
+    if isinstance(rankings, WeightedRankings):
+        yield f"weighted, {weights_in_words(rankings)}; below, all judges count the same"
     yield from (text for text in survey.notes if text.startswith(COMPARISONS))
     yield from shared_answers(counts, "list")
     if survey.ballots is not None:

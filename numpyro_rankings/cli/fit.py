@@ -8,22 +8,33 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from numpyro_rankings.cli.arguments import UserError, add_options, note
+from numpyro_rankings.cli.assignments import Assigned, assigned, write_assigned
 from numpyro_rankings.cli.capacity import choose_thinning, label_bytes, memory_errors
 from numpyro_rankings.cli.fit_options import FitOptions, parse_options
 from numpyro_rankings.cli.interim import InterimPage, finder_of_groups
 from numpyro_rankings.cli.item_names import rename_findings, rename_rankings, shown_names
 from numpyro_rankings.cli.kept import keep_groups
-from numpyro_rankings.cli.models import AUTO, MODELS, TEMPERED, ModelOptions
+from numpyro_rankings.cli.models import (
+    AUTO,
+    LEAST_MINUTES,
+    MODELS,
+    MOST_DIFFERENT,
+    MOST_ITEMS,
+    MOST_JUDGES,
+    TEMPERED,
+    ModelOptions,
+)
 from numpyro_rankings.cli.number import PATH, choose_components, write_path
 from numpyro_rankings.cli.options import Plan, RunOptions
 from numpyro_rankings.cli.rankings_file import (
     FORMATS_IN_WORDS,
     OWN_FORMAT,
     add_file_options,
-    read_sample,
+    read_file,
+    take_sample,
 )
 from numpyro_rankings.cli.results import (
     OPTIONAL,
@@ -50,8 +61,22 @@ from numpyro_rankings.cli.session import (
     lengths_of,
 )
 from numpyro_rankings.cli.several import SEVERAL_IN_WORDS, Fitted, are_several, fit_each
-from numpyro_rankings.cli.slates import read_slates, with_slates, write_slates
-from numpyro_rankings.words import percent, plural
+from numpyro_rankings.cli.shares import by_covariates, print_shares, with_shares, write_shares
+from numpyro_rankings.cli.slates import (
+    names_of_tables,
+    read_slates,
+    tell_of_sample,
+    with_slates,
+    write_slates,
+)
+from numpyro_rankings.cli.usual_model import CHOSEN, usual_in_words, usual_options, with_usual
+from numpyro_rankings.cli.worths import (
+    print_effects,
+    read_covariates,
+    with_effects,
+    write_effects,
+)
+from numpyro_rankings.words import listed, percent, plural
 
 if TYPE_CHECKING:
     from numpyro_rankings.rankings import Orders, PartialOrders, Rankings
@@ -71,6 +96,11 @@ _ABOUT = f"""\
 Find groups of rankings: fit a model, or a mixture of models, to a file of rankings.
 
 {FORMATS_IN_WORDS}
+Without an option of the model or the sampler, nor --blocs, --draws or --warmup, a Dirichlet process
+is fitted. But if more than {MOST_DIFFERENT} rankings without ties, of up to {MOST_ITEMS} items, are
+different, it is as by --components auto, and of more than {MOST_JUDGES:,} judges as by
+--sample {MOST_JUDGES}. --components dp, or less than --minutes {LEAST_MINUTES}, fits the process.
+
 'numpyro-rankings describe FILE' says what was read. Without FILE, the bundled data are fitted: the
 15,449 ballots of the American Psychological Association's presidential election of 1980. Four
 files, and blocs.csv and path.csv where there are such, are written to --out DIR (of several files,
@@ -82,14 +112,22 @@ to a folder of each in it):
                    with 90% intervals, and the parties of the items if FILE has them
   assignments.csv  the cluster of each ranking in the order of FILE, with the name of its judge, or
                    the row in FILE, and the columns of --about, and how surely it belongs there: the
-                   probability that it is in the same cluster as the others
+                   probability that it is in the same cluster as the others. With --sample, of all
+                   judges of FILE: the probability of the cluster given what the judge said,
+                   averaged over draws, and in the column fitted whether the judge was drawn
   blocs.csv        if there are more than 4 groups, or the chains disagree: the blocs, which are the
                    coarse view of the groups; assignments.csv has the bloc of each ranking, and as
                    bloc_probability how surely it belongs there
   path.csv         with --components auto: the probability of each number of groups, as if there
                    were fewer rankings
+  shares_by.csv    with --shares-by: the share of each group if all judges had one value of a
+                   column, and how much that differs from the share with their own values
+  item_effects.csv with --worths-by: the effect of each covariate of the items on their weights
   slates.csv       with --slates: the share, cohesion and crossover of each group, or bloc, and in
                    votekit.json the same for VoteKit
+  slates_by/       with --slates and --about: for each column of names, such as a precinct, a table
+                   with a row for each: its judges, and partially pooled the share of each group, or
+                   bloc, and of the first choices of each slate, to be joined to a map
   posterior.nc     the draws behind the results, for ArviZ: arviz.from_netcdf("posterior.nc").
                    They are those after the burn-in, an eighth to a half of the run (with --draws:
                    all after the warm-up), at most 4,000 of each chain, and fewer than that beyond
@@ -115,7 +153,9 @@ examples:
   numpyro-rankings fit ballots.soi --blocs 3
   numpyro-rankings fit survey.xlsx --layout ranks --judge id --save figures,xlsx,summary,table
   numpyro-rankings fit ballots.soi --model plackett-luce --components 3
+  numpyro-rankings fit lists.csv --model plackett-luce --worths-by items.csv
   numpyro-rankings fit ballots.soi --components 2 --slates slates.csv
+  numpyro-rankings fit survey.xlsx --layout ranks --components 2 --shares-by region,age
   numpyro-rankings fit lists.csv --model dp-plackett-luce --alpha flat
   numpyro-rankings fit wards/ --minutes 5 --out wards-results
   numpyro-rankings fit wards/ --minutes 5 --resume wards-results
@@ -138,7 +178,7 @@ def add_command(commands: Any) -> None:
     add_file_options(parser, takes_several=True)
     for options in (ModelOptions, RunOptions, FitOptions):
         add_options(parser, options)
-    parser.set_defaults(do=_fit)
+    parser.set_defaults(do=_fit, model=None)  # so that it is known whether it was given
 
 
 # ---------------------------------------------------------------------------------------------
@@ -152,15 +192,48 @@ def _fit(args: argparse.Namespace, command: str) -> int:
     make_kernel = functools.cache(MODELS[options.model.model].kernel)
     if are_several(args.file):
         fit_one = functools.partial(_fit_one, make_kernel=make_kernel)
-        return fit_each(args.file, options, command, _read, fit_one)
+        read = functools.partial(_read, is_one_of_several=True)
+        return fit_each(args.file, options, command, read, fit_one)
     file = args.file[0] if args.file else None
     return _fit_one(replace(options, file=file), command, make_kernel=make_kernel)
 
 
-def _read(options: FitOptions) -> "Survey":
-    """Read the file, and refuse one that the model cannot be fitted to."""
-    survey = read_sample(options.file, options.table, options.sample)
+class _Read(NamedTuple):
+    """What was read of a file, and how it is fitted.
+
+    - **options** - with those that were chosen for the table.
+    - **survey** - of the judges who are fitted.
+    - **whole** - of all judges of the file, if those are a sample of them.
+    - **usual** - the options that were chosen, by their names, and **why**.
+    """
+
+    options: FitOptions
+    survey: "Survey"
+    whole: "Survey | None"
+    usual: Mapping[str, Any]
+    why: str
+
+
+def _read(
+    options: FitOptions, is_one_of_several: bool = False, session: RunSession | None = None
+) -> _Read:
+    """Read the file, choose what no option says, and refuse what the model cannot be fitted to.
+
+    :param session: of the run; one that is resumed stays what it was begun as.
+    """
+    whole = read_file(options.file, options.table)
+    resumes = session is not None and session.resumes
+    usual, why = usual_options(options, whole.rankings, resumes), ""
+    if usual and session is not None and resumes and not session.resumes_ladders:
+        usual = {"--components": "dp"}
+        note("the run was begun with a Dirichlet process, and goes on so (--components dp)")
+    elif usual:
+        why = usual_in_words(usual, whole.rankings)
+        note(why)
+    options = with_usual(options, usual)
+    survey = take_sample(whole, options.sample)
     survey = survey._replace(rankings=_as_taken(options.model, survey.rankings))
+    by_covariates(options.file, survey, options.shares_by)  # refuses some
     _check_rankings(options.file or _BUNDLED, options.model, survey.rankings)
     if options.blocs is not None and survey.rankings.kind == "comparisons":
         raise UserError(
@@ -169,10 +242,13 @@ def _read(options: FitOptions) -> "Survey":
         )
     if options.blocs is not None and not MODELS[options.model.model].family.has_fit:
         raise UserError(f"--blocs cannot be used with --model {options.model.model}")
-    check_can_save(options, survey)
+    check_can_save(options, whole)
     if options.slates is not None:
-        read_slates(options.slates, survey)
-    return survey
+        read_slates(options.slates, survey, is_one_of_several)
+    if options.model.worths_by is not None:
+        read_covariates(options.model.worths_by, survey, is_one_of_several)
+    is_sample = survey.rankings.num_rankings < whole.rankings.num_rankings
+    return _Read(options, survey, whole if is_sample else None, usual, why)
 
 
 def _fit_one(
@@ -186,15 +262,21 @@ def _fit_one(
 
     :param tell: is called when the results of one of several files are written.
     """
+    import numpy as np  # after the options are checked
+
     with begin_session(
         options.run,
         command,
         is_alone=tell is None,
-        adapts=options.model.sampler == TEMPERED,
-        check=lambda: _read(options),
+        check=lambda: _read(options, tell is not None),
     ) as session:
         with session.preparing():
-            survey = _read(options)
+            read = _read(options, tell is not None, session)
+            options = read.options
+            session.spell_out(read.usual)
+            survey, covariates = by_covariates(
+                options.file, read.survey, options.shares_by, tells=True
+            )
             check_replaceable(session.out, names_saved(options))
             rankings = survey.rankings
             with memory_errors():
@@ -203,21 +285,36 @@ def _fit_one(
             thin = _choose_thinning(session.plan, options.model, rankings)
             title = f"Groups in {Path(options.file).name if options.file else 'APA 1980'}"
             named = rename_rankings(rankings, shown_names(survey))
-            read = _how_read(survey)
-            session.interim = _interim_page(session, options, title, named, thin, path, read)
+            told = _how_read(read)
+            session.interim = _interim_page(session, options, title, named, thin, path, told)
             with memory_errors():
-                sampled = _sample(session, options.model, rankings, thin, make_kernel)
+                of_items = None
+                if options.model.worths_by is not None:
+                    of_items = read_covariates(options.model.worths_by, survey, tell is not None)
+                given = covariates if of_items is None else of_items.values
+                sampled = _sample(session, options.model, rankings, given, thin, make_kernel)
                 if options.model.components is None:
                     check_overflow(sampled.mcmc, options.model.max_clusters)
                 session.say("summarising the draws")
                 findings = _summarise(sampled, rankings, options.blocs)._replace(path=path)
+                if survey.weights is not None:
+                    by_label = np.argsort(survey.label_index)
+                    findings = findings._replace(weights=survey.weights[by_label])
                 if options.slates is not None:
-                    slates = read_slates(options.slates, survey)
-                    findings = with_slates(findings, rankings, slates)
+                    slates = read_slates(options.slates, survey, tell is not None)
+                    findings = with_slates(findings, rankings, slates, _about_by_label(survey))
+                    if read.whole is not None:
+                        tell_of_sample(findings, read.whole)
+                findings = with_shares(findings, covariates)
+                if of_items is not None:
+                    findings = with_effects(findings, of_items)
                 keep_groups(findings, options.table, survey.layout)
+                if read.whole is not None:
+                    session.say("putting all judges into the groups")
+                judges = assigned(findings, survey, read.whole)
 
         def write(folder: Path, findings: "Findings", status: "Status | None") -> None:
-            _write(folder, title, survey, findings, status, options)
+            _write(folder, title, survey, judges, findings, status, options)
 
         def show(findings: "Findings", status: "Status | None") -> None:
             if tell is not None:
@@ -226,7 +323,7 @@ def _fit_one(
             _print_summary(session.out, named, named_findings, status)
 
         details = session.details(*_data_and_model(options, rankings), thin, sampled.lengths)
-        details |= read
+        details |= told | _who_is_assigned(judges)
         return session.conclude(sampled, findings, details, write, show)
 
 
@@ -242,6 +339,11 @@ def _as_taken(options: ModelOptions, rankings: "Rankings | Orders") -> "Rankings
     needs_orders = model.takes_choice_sets and not model.family.takes_choice_sets
     if not (isinstance(rankings, Rankings) and rankings.choice_sets is not None and needs_orders):
         return rankings
+    if rankings.weights is not None:
+        raise UserError(
+            "--weight goes with items that were not offered to all judges only under --model "
+            "plackett-luce"
+        )
     note(
         f"--model {model.name} takes items that were not offered as anywhere in a judge's order: "
         "the rankings are read as partial orders"
@@ -311,9 +413,14 @@ def _sample(
     session: RunSession,
     options: ModelOptions,
     rankings: "Rankings | Orders",
+    covariates: Any,
     thin: int,
     make_kernel: Callable[[ModelOptions], Any],
 ) -> Sampled:
+    """Run the chains.
+
+    :param covariates: those of the judges or of the items, as the kernel takes them, or None.
+    """
     model, kernel = MODELS[options.model], make_kernel(options)
     if kernel.ranking_family is not model.family:
         raise TypeError(f"the kernel of --model {model.name} is not of the family {model.family}")
@@ -321,7 +428,8 @@ def _sample(
     shows = sys.stderr.isatty() and session.is_shown
     if shows and model.searches(kernel, rankings):
         note("searching for starting points; this can take minutes")
-    return session.sample(kernel, (rankings,), thin, options.max_clusters)
+    data = (rankings,) if covariates is None else (rankings, covariates)
+    return session.sample(kernel, data, thin, options.max_clusters)
 
 
 def _interim_page(
@@ -396,24 +504,42 @@ def _data_and_model(options: FitOptions, rankings: "Rankings | Orders") -> tuple
     )
     ties = said_in_words(rankings)
     data = f"{data}; {ties}" if ties else data
-    return data, MODELS[options.model.model].in_words(options.model)
+    model = MODELS[options.model.model].in_words(options.model)
+    if options.shares_by:
+        model += f", with shares that depend on {listed(options.shares_by)}"
+    return data, model
 
 
-def _how_read(survey: "Survey") -> dict[str, str]:
+def _how_read(read: _Read) -> dict[str, str]:
     """Say what was left out, closed or read as something else, for the last section too."""
-    return {"how the file was read": "; ".join(survey.notes)} if survey.notes else {}
+    from numpyro_rankings.rankings import WeightedRankings
+    from numpyro_rankings.rankings.weights import weights_in_words
+
+    notes, rankings = read.survey.notes, read.survey.rankings
+    told = {"how the file was read": "; ".join(notes)} if notes else {}
+    if isinstance(rankings, WeightedRankings):
+        column, in_words = read.options.table.weight, weights_in_words(rankings)
+        told["survey weights"] = f"column {column}: {in_words}"
+        note(f"weighted by {column!r}: {in_words}")
+    return told | ({CHOSEN: read.why} if read.why else {})
+
+
+def _who_is_assigned(judges: Assigned) -> dict[str, str]:
+    """Say how many judges were fitted, and who is in the tables, if a sample was."""
+    from numpyro_rankings.report.findings import JUDGES  # loads JAX
+
+    return {JUDGES: judges.in_words} if judges.in_words else {}
 
 
 def _write(
     folder: Path,
     title: str,
     survey: "Survey",
+    judges: Assigned,
     findings: "Findings",
     status: "Status | None",
     options: FitOptions,
 ) -> None:
-    import numpy as np
-
     from numpyro_rankings.cli import tables
     from numpyro_rankings.posterior.inference_data import save_inference_data
     from numpyro_rankings.report import write as report
@@ -428,79 +554,43 @@ def _write(
                 tables.columns_of_rankings, rankings=rankings, about=survey.items_about
             ),
         )
-        assigned = _assigned(findings, survey)
-        _write_assignments(folder / "assignments.csv", assigned, survey)
+        write_assigned(folder / "assignments.csv", judges)
         if findings.blocs is not None:
             tables.write_blocs(folder / "blocs.csv", findings, rankings, survey.items_about)
+        if findings.item_effects is not None:
+            write_effects(folder, findings)
         if findings.slates is not None:
             write_slates(folder, findings)
+        if findings.shares_by is not None:
+            write_shares(folder, findings)
         if findings.path is not None:
             write_path(folder / PATH, findings.path)
-        by_label = np.argsort(survey.label_index)  # the ranking of the file that each label is of
         report.write_findings(
             folder / "report.html",
             rename_findings(findings, rankings.items, names),
             rename_rankings(rankings, names),
             title=title,
-            about={name: [x[i] for i in by_label] for name, x in survey.about.items()},
+            about=_about_by_label(survey),
             status=status,
             figures=folder / FIGURES if "figures" in options.save else None,
             summary=folder / SUMMARY if "summary" in options.save else None,
         )
         if "xlsx" in options.save:
-            of_csv = ("clusters.csv", "assignments.csv", *OPTIONAL)
+            of_csv = ["clusters.csv", "assignments.csv", *OPTIONAL]
+            of_csv += names_of_tables(findings.slates_by or {})
             tables_written = [x for x in of_csv if x.endswith(".csv") and (folder / x).exists()]
             write_workbook(folder, tables_written)
         if "table" in options.save:
-            write_table(folder, options, survey, assigned)
+            write_table(folder, options, judges.survey, judges.columns)
         saved.result()
 
 
-def _assigned(findings: "Findings", survey: "Survey") -> dict[str, list[Any]]:
-    """Return the cluster, and if there are blocs the bloc, of each ranking in the file's order.
-
-    Identical ones can be in different clusters.
-    """
+def _about_by_label(survey: "Survey") -> dict[str, list[Any]]:
+    """Return what is known of the judges, in the order of the labels and not of the file."""
     import numpy as np
 
-    rankings, place = survey.rankings, survey.label_index
-    numbers = {p.label: number for number, p in enumerate(findings.profiles, 1)}
-    labels, probability = np.zeros(len(place), int), np.ones(len(place))
-    if findings.reference is not None and findings.membership is not None:
-        labels, probability = findings.reference.labels[place], findings.membership[place]
-    columns: dict[str, list[Any]] = {"cluster": [numbers[x] for x in labels.tolist()]}
-    blocs = findings.blocs
-    if blocs is None:
-        return columns | {"probability": _rounded(probability)}
-    of_each = blocs.labels[place]
-    certainty = blocs.membership[np.asarray(rankings.row_index)[place], of_each]
-    columns |= {"bloc": (of_each + 1).tolist(), "probability": _rounded(probability)}
-    return columns | {"bloc_probability": _rounded(certainty)}
-
-
-def _rounded(probability: Any) -> list[float]:
-    return [float(f"{p:.4g}") for p in probability]
-
-
-def _write_assignments(path: Path, assigned: Mapping[str, list[Any]], survey: "Survey") -> None:
-    """Write one row for each ranking in the order of the file."""
-    import numpy as np
-
-    from numpyro_rankings.cli.tables import rows_in_words, write_assignments
-
-    rankings = survey.rankings
-    rows, lists = np.asarray(rankings.row_index)[survey.label_index], rows_in_words(rankings)
-    columns: dict[str, Any] = {}
-    if survey.judges is not None:
-        columns["judge"] = survey.judges
-    elif survey.rows is not None:  # by which a survey without names can be joined
-        columns["row"] = survey.rows.tolist()
-    columns |= {"ranking": range(1, len(rows) + 1), "ordering": (lists[row] for row in rows)}
-    taken = {*columns, "cluster", "bloc", "probability", "bloc_probability"}
-    for name, values in survey.about.items():
-        columns[f"{name} (in the file)" if name in taken else name] = values
-    blocs = (assigned["bloc"], assigned["bloc_probability"]) if "bloc" in assigned else None
-    write_assignments(path, columns, assigned["cluster"], assigned["probability"], blocs)
+    by_label = np.argsort(survey.label_index)  # the ranking of the file that each label is of
+    return {name: [x[i] for i in by_label] for name, x in survey.about.items()}
 
 
 def _fitted(rankings: "Rankings | Orders", findings: "Findings", ended: str) -> Fitted:
@@ -531,9 +621,11 @@ def _print_summary(
         wants(findings)[: len(held)],
         len(held),
     )
+    print_shares(findings)
     if findings.reference is not None:
         print_reference(findings.reference)
     if blocs is not None and not findings.blocs_first:
         print()
         print_blocs(findings, blocs)
+    print_effects(findings)
     print_diagnostics(findings, out, status)

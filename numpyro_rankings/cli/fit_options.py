@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -17,13 +17,16 @@ from numpyro_rankings.cli.arguments import (
 from numpyro_rankings.cli.models import (
     AUTO,
     MODELS,
+    MOST_JUDGES,
     PROCESS,
     TEMPERED,
     ModelOptions,
     models_with,
 )
 from numpyro_rankings.cli.options import RunOptions, TableOptions
+from numpyro_rankings.cli.shares import check_goes_with
 from numpyro_rankings.words import listed
+from numpyro_rankings.words.commands import DEFAULT_MODEL
 
 _SAVED = ("figures", "xlsx", "summary", "table")
 MOST_BLOCS = 8  # up to this number a level of blocs always exists, if there are as many groups
@@ -34,6 +37,8 @@ class FitOptions:
     """All options of ``fit``.
 
     - **file** - None for the bundled ballots.
+    - **by_table** - whether the model, and how many judges are fitted, may depend on the table,
+      because no option says them.
     """
 
     file: str | None
@@ -41,8 +46,9 @@ class FitOptions:
     model: ModelOptions
     run: RunOptions
     sample: int | None = option(
-        "fit so many judges of FILE, drawn at random, the same at every run; 'numpyro-rankings "
-        "assign' puts the others into the groups (default: all)",
+        "fit so many judges of FILE, drawn at random, the same at every run, and put all of them "
+        "into the groups (default: all, or where --components auto is the default at most "
+        f"{MOST_JUDGES:,})",
         "N",
         count(2),
         group="run",
@@ -56,10 +62,20 @@ class FitOptions:
         count(2, MOST_BLOCS),
         group="answer",
     )
+    shares_by: tuple[str, ...] = option(
+        "with --components K: columns of the judges, such as region,age, on which the shares of "
+        "the groups depend; text has an effect for each value, numbers have a linear one; the "
+        "page and shares_by.csv tell the shares at each value, with intervals. It is fitted by "
+        "--sampler tempered",
+        "COLUMNS",
+        type=parse_names,
+        default=(),
+    )
     slates: str | None = option(
         "a table with the columns item and slate, or 'party' where FILE says the parties of its "
         "items: write the share, cohesion and crossover of each group, or bloc, to slates.csv, and "
-        "to votekit.json as the configuration that VoteKit's generators of elections read",
+        "to votekit.json as the configuration that VoteKit's generators of elections read; with "
+        "--about, tables of the shares by precinct, or whatever the column has, to slates_by",
         "TABLE",
     )
     save: tuple[str, ...] = option(
@@ -71,6 +87,7 @@ class FitOptions:
         type=parse_names,
         action="extend",
     )
+    by_table: bool = False
 
 
 def parse_options(args: argparse.Namespace) -> FitOptions:
@@ -78,21 +95,31 @@ def parse_options(args: argparse.Namespace) -> FitOptions:
 
     Those of several files have none of them yet.
     """
+    run = take_options(RunOptions, args)
+    given = [getattr(args, each.name) for each in fields(ModelOptions)]
+    args.model = args.model or DEFAULT_MODEL
+    check_goes_with(args, AUTO)
+    if args.shares_by:
+        args.sampler = TEMPERED
     model = _parse_model(args)
     _check_blocs(args.blocs, model)
     save = tuple(dict.fromkeys(args.save or ()))
     _check_save(save)
     if model.components not in (None, AUTO) and args.max_clusters is not None:
         note(f"--max-clusters has no effect with --components {model.components}")
+    table, names = take_options(TableOptions, args), dict.fromkeys(args.shares_by)
+    table = replace(table, about=(*table.about, *(x for x in names if x not in table.about)))
     return FitOptions(
         file=None,
-        table=take_options(TableOptions, args),
+        table=table,
         model=model,
         sample=args.sample,
         blocs=args.blocs,
+        shares_by=tuple(names),
         slates=args.slates,
         save=save,
-        run=take_options(RunOptions, args),
+        run=run,
+        by_table=not run.has_length and all(x is None for x in (*given, args.blocs, args.weight)),
     )
 
 
@@ -126,6 +153,8 @@ def _parse_model(args: argparse.Namespace) -> ModelOptions:
 def _with_defaults(args: argparse.Namespace) -> dict[str, Any]:
     """Return the options that not every model has; None, or refused, where it has not."""
     own, values = MODELS[args.model].defaults, {}
+    if args.weight is not None:
+        _check_weight(args)
     for name in [each.name for each in fields(ModelOptions) if each.name != "model"]:
         values[name] = getattr(args, name)
         if values[name] is None:
@@ -133,13 +162,34 @@ def _with_defaults(args: argparse.Namespace) -> dict[str, Any]:
         elif name not in own:
             option = "--" + name.replace("_", "-")
             raise UserError(f"{option} goes with --model {' or '.join(models_with(name))}")
+    if values["worths_by"] is not None:  # the shape of the residuals is learned
+        values["shape"] = args.shape
+    if args.weight is not None and args.components is None:
+        values["components"] = AUTO
     if values["components"] == PROCESS:
         values["components"] = None
-    if values["components"] == AUTO and args.sampler is None:
+    if args.sampler is None and (values["components"] == AUTO or args.weight is not None):
         values["sampler"] = TEMPERED
     if values["sampler"] == TEMPERED:  # the prior of the shares is that of the kernel
         values |= {"alpha": args.alpha, "max_clusters": args.max_clusters}
     return values
+
+
+def _check_weight(args: argparse.Namespace) -> None:
+    """Refuse survey weights with what cannot take them."""
+    if args.model not in models_with("effective_size"):
+        names = " or ".join(models_with("effective_size"))
+        raise UserError(f"--weight goes with --model {names}, not with {args.model}")
+    if args.sampler not in (None, TEMPERED):
+        raise UserError(
+            f"--weight goes with --sampler {TEMPERED}, not with {args.sampler}: leave out --sampler"
+        )
+    if args.components == PROCESS:
+        raise UserError("--weight goes with --components K or auto, not with dp")
+    for name in ("blocs", "slates", "shares_by", "worths_by"):
+        if getattr(args, name):
+            option = "--" + name.replace("_", "-")
+            raise UserError(f"{option} goes without --weight: leave one of them out")
 
 
 def _check_blocs(blocs: int | None, options: ModelOptions) -> None:

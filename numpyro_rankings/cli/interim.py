@@ -175,7 +175,7 @@ class _BlocFinder:
         rankings = self._rankings
         if findings.reference is None or not (self._asked or needs_blocs(findings)):
             return None
-        if isinstance(rankings, Comparisons):
+        if isinstance(rankings, Comparisons) or rankings.weights is not None:
             return None  # which have none
         if self._takes is None:
             try:

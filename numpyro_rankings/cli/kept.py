@@ -6,6 +6,7 @@ the options of the table, and whether the page is about the blocs.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,7 +18,8 @@ from numpyro_rankings.cli.session import FITS, store_of
 if TYPE_CHECKING:
     import numpy as np
 
-    from numpyro_rankings.posterior import Draws
+    from numpyro_rankings.posterior import Draws, Profile
+    from numpyro_rankings.posterior.point_estimates import ReferencePartition
     from numpyro_rankings.predict import BlocMixture
     from numpyro_rankings.report.findings import Findings
 
@@ -53,9 +55,7 @@ def keep_groups(findings: "Findings", table: TableOptions, layout: str) -> None:
     ones = np.ones(findings.total, np.int32)  # of a single population
     variables: dict[str, Any] = {"cluster": ("ranking", ones)}
     if findings.reference is not None:
-        numbers = {p.label: number for number, p in enumerate(findings.profiles, 1)}
-        clusters = [numbers[int(label)] for label in findings.reference.labels]
-        variables["cluster"] = "ranking", np.array(clusters, np.int32)
+        variables["cluster"] = "ranking", numbers_of_groups(findings.profiles, findings.reference)
     if findings.blocs is not None and findings.family is not None:
         mixture = BlocMixture.of(findings.blocs, findings.family)
         for name, values in {**mixture.parameters, "size": mixture.sizes}.items():
@@ -69,6 +69,17 @@ def keep_groups(findings: "Findings", table: TableOptions, layout: str) -> None:
     attrs = {_READING: json.dumps(given), _BLOCS_FIRST: int(findings.blocs_first)}
     kept = xr.Dataset(variables, attrs=attrs)
     with_groups(findings.data, {_GROUP: kept}, {})
+
+
+def numbers_of_groups(
+    profiles: "Sequence[Profile]", reference: "ReferencePartition"
+) -> "np.ndarray":
+    """Return the number of the group of each fitted label, from 1 as in the results, int32 (N,)."""
+    import numpy as np
+
+    number = np.zeros(int(reference.labels.max()) + 1, np.int32)
+    number[[p.label for p in profiles]] = np.arange(1, len(profiles) + 1)
+    return number[reference.labels]
 
 
 def read_kept(folder: Path) -> Kept:

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 PROCESS, AUTO = 0, -1  # how the parser returns "dp" and "auto" of --components
 TEMPERED = "tempered"
 MOST_TRIED = 8  # components, by --components auto
+# without an option: different rankings beyond which it is auto, up to so many items, from so many
+# minutes on, and judges who are fitted then
+MOST_DIFFERENT, MOST_ITEMS, LEAST_MINUTES, MOST_JUDGES = 500, 30, 5, 2000
 
 
 class FitModel(ABC):
@@ -91,10 +94,11 @@ class FitModel(ABC):
 
         :param name: of the file.
         """
-        size, number = options.effective_size, rankings.num_rankings
-        if size is not None and size > number:
+        size, most = options.effective_size, rankings.effective_number
+        if size is not None and size > most:
+            what = "rankings" if rankings.weights is None else "effective number of judges"
             raise UserError(
-                f"--effective-size must be at most {number:,}, the rankings of {name}, got {size:g}"
+                f"--effective-size must be at most {most:,.9g}, the {what} of {name}, got {size:g}"
             )
 
     def searches(self, kernel: "RankingKernel", rankings: "Rankings | Orders") -> bool:
@@ -197,6 +201,7 @@ class _PlackettLuce(FitModel):
         "components": 1,
         "alpha": 1.0,
         "shape": 1.0,
+        "worths_by": None,
         "sampler": None,
         "effective_size": None,
         "max_clusters": None,
@@ -210,11 +215,14 @@ class _PlackettLuce(FitModel):
         return PLACKETT_LUCE
 
     def kernel(self, options: "ModelOptions") -> "RankingKernel":
-        from numpyro_rankings.infer import PlackettLuceGibbs
+        from numpyro_rankings.infer import PlackettLuceGibbs, PlackettLuceRegressionGibbs
 
         if options.sampler == TEMPERED:
             return _tempered(self.components(options), options)
         assert options.components is not None
+        if options.worths_by is not None:
+            settings: dict[str, Any] = {} if options.shape is None else {"shape": options.shape}
+            return PlackettLuceRegressionGibbs(**settings)
         return PlackettLuceGibbs(
             shape=options.shape,
             num_components=options.components,
@@ -227,12 +235,22 @@ class _PlackettLuce(FitModel):
         return PlackettLuceComponents(1.0 if options.shape is None else options.shape)
 
     def in_words(self, options: "ModelOptions") -> str:
-        return f"Plackett–Luce model, {mixture_in_words(options)}"
+        of_items = "" if options.worths_by is None else ", weights by covariates of the items"
+        return f"Plackett–Luce model, {mixture_in_words(options)}{of_items}"
 
     def check_options(self, options: "ModelOptions") -> None:
         super().check_options(options)
         if options.sampler not in (None, "gibbs", TEMPERED):
             raise UserError(f"--sampler {options.sampler} goes with --model mallows")
+        if options.worths_by is not None and options.components != 1:
+            raise UserError(
+                "--worths-by is for a single population: leave out --components, or leave out "
+                "--worths-by and compare the weights of the groups in clusters.csv"
+            )
+        if options.worths_by is not None and options.sampler == TEMPERED:
+            raise UserError(
+                "--worths-by is fitted by --sampler gibbs: leave out --sampler tempered"
+            )
 
 
 class _GammaProcess(FitModel):
@@ -383,8 +401,11 @@ class ModelOptions:
     components: int | None = option(
         "mallows, plackett-luce: dp for a Dirichlet process, which infers the number of clusters, "
         "or the number K of components, 1 for a single population; auto: fit 1, 2, … components "
-        "by --sampler tempered, and report the number that lasts (default: dp for mallows, 1 "
-        "for plackett-luce; for a Dirichlet process of Plackett–Luce models, use --model "
+        "by --sampler tempered, and report the number that lasts (default: dp for mallows, but "
+        f"auto of more than {MOST_DIFFERENT} different rankings of up to {MOST_ITEMS} items if no "
+        "option of the model or the sampler, nor --blocs, --draws, --warmup or less than "
+        f"--minutes {LEAST_MINUTES}, is given; 1 for "
+        "plackett-luce; for a Dirichlet process of Plackett–Luce models, use --model "
         "dp-plackett-luce)",
         "dp|auto|K",
         type=_parse_components,
@@ -410,7 +431,16 @@ class ModelOptions:
         _positive_list,
     )
     shape: float | None = option(
-        "plackett-luce: the prior of the weights is Dirichlet(A) (default: 1)", "A", positive
+        "plackett-luce: the prior of the weights is Dirichlet(A) (default: 1); with --worths-by, "
+        "the residuals of the weights are Gamma(A) (default: A is learned)",
+        "A",
+        positive,
+    )
+    worths_by: str | None = option(
+        "plackett-luce: a table whose first column names the items, and whose other columns are "
+        "covariates of them, such as price and brand: the weights depend on these, and their "
+        "effects are written to item_effects.csv (--items is for the names of the items)",
+        "TABLE",
     )
     sigma: float | None = option(
         "gamma-process: index of the generalised gamma process, from 0 to less than 1 (default: 0)",

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from numpyro_rankings.cli.arguments import HopelessError, UserError, as_user_errors
-from numpyro_rankings.cli.models import AUTO, MODELS, MOST_TRIED, ModelOptions
+from numpyro_rankings.cli.models import AUTO, MODELS, MOST_JUDGES, MOST_TRIED, ModelOptions
 from numpyro_rankings.cli.options import Goals
 from numpyro_rankings.words import number, plural
 
@@ -76,9 +76,12 @@ def _find(session: "RunSession", options: ModelOptions, rankings: "Rankings") ->
     except TooLittleTimeError:
         assert isinstance(until, Goals)
         session.minutes = more_minutes(until)
+        takes_process = model.takes_process and rankings.weights is None
+        process = ", or a Dirichlet process, --components dp" if takes_process else ""
+        fewer = max(2, min(MOST_JUDGES, rankings.num_rankings // 2))
         raise TooFewDrawsError(
             f"half of {until.minutes:g} minutes do not suffice for one component: raise --minutes, "
-            "or fit some of the judges, such as --sample 2000"
+            f"or fit fewer judges, such as --sample {fewer}{process}"
         ) from None
 
 

@@ -14,9 +14,9 @@ from numpyro_rankings.words.commands import OUT
 
 _MIN_DRAWS = 4  # R-hat needs at least these in each chain
 _READING = (
-    "judge about count items item rank unranked gaps columns missing offered not_offered ties "
-    "cycles top highest_first duplicates separator header header_rows transpose encoding max_rows "
-    "overvote skipped repeated write_ins max_ranks aliases contest"
+    "judge about count weight items item rank unranked gaps columns missing offered not_offered "
+    "ties cycles top highest_first duplicates separator header header_rows transpose encoding "
+    "max_rows overvote skipped repeated write_ins max_ranks aliases contest"
 ).split()
 
 
@@ -215,7 +215,13 @@ class TableOptions:
         action="extend",
     )
     count: str | None = option(
-        "the column with the count of each row; survey weights are not counts", "COLUMN"
+        "the column with the count of each row; survey weights are not counts, see --weight",
+        "COLUMN",
+    )
+    weight: str | None = option(
+        "the column with the survey weight of each judge, from 0 on: fit takes them, on ladders "
+        "(--sampler tempered), and by default with --components auto",
+        "COLUMN",
     )
     items: tuple[str, ...] | None = option(
         "names of all items, separated by commas (default: those that FILE has)",
@@ -288,7 +294,8 @@ class TableOptions:
         choices=["first", "last", "drop"],
     )
     separator: str | None = option(
-        "cell: what is between the items, such as ';', comma, newline or space; orders, votes: "
+        "cell: what is between the items, such as ';', comma, newline or space, or any if each "
+        "cell is split at its own mark; orders, votes: "
         "what is between several names at a place (default: what the cells show)",
         "TEXT",
     )

@@ -35,9 +35,9 @@ _DESCRIPTION = """\
 Find groups in rankings, points or documents with Bayesian mixture models.
 
 '%(prog)s fit' fits a Dirichlet process mixture of generalized Mallows models (Meilă & Chen,
-UAI 2010), or a Plackett–Luce model or mixture (Caron, Teh & Murphy, AoAS 2014), to a file of
-rankings by Markov chain Monte Carlo. The lists may differ in length. For each group it reports the
-consensus order and how closely the members follow it.
+UAI 2010), of many different rankings a finite one, or a Plackett–Luce model or mixture (Caron, Teh
+& Murphy, AoAS 2014), to a file of rankings by Markov chain Monte Carlo. The lists may differ in
+length. For each group it reports the consensus order and how closely the members follow it.
 
 See '%(prog)s COMMAND --help' for the options of a command.
 """

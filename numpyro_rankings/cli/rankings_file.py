@@ -77,11 +77,10 @@ def add_file_options(parser: argparse.ArgumentParser, takes_several: bool = Fals
     add_options(parser, TableOptions)
 
 
-def read_sample(file: str | None, table: TableOptions, number: int | None) -> "Survey":
-    """Read the file of a command, and keep so many judges, or all; say so."""
+def take_sample(survey: "Survey", number: int | None) -> "Survey":
+    """Keep so many judges of the file of a command, or all; say so."""
     from numpyro_rankings.readers.surveys import with_sample
 
-    survey = read_file(file, table)
     if number is None:
         return survey
     sample = with_sample(survey, number)

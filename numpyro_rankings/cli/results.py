@@ -17,7 +17,9 @@ from numpyro_rankings._version import __version__
 from numpyro_rankings.cli.arguments import PROGRAM, UserError, file_errors
 from numpyro_rankings.cli.options import Plan
 from numpyro_rankings.cli.saved import SAVED
-from numpyro_rankings.cli.slates import SLATES, VOTEKIT
+from numpyro_rankings.cli.shares import SHARES_BY
+from numpyro_rankings.cli.slates import SLATES, SLATES_BY, VOTEKIT
+from numpyro_rankings.cli.worths import EFFECTS
 from numpyro_rankings.words import (
     interval,
     number,
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 
 FILES = ("posterior.nc", "clusters.csv", "assignments.csv", "report.html")
 # files that not all results have
-OPTIONAL = ("blocs.csv", "path.csv", SLATES, VOTEKIT)
+OPTIONAL = ("blocs.csv", "path.csv", SHARES_BY, EFFECTS, SLATES, SLATES_BY, VOTEKIT)
 _UNFINISHED, _RESULTS = ".unfinished", "results"  # folder of files that are written, and within it
 # by what tables of this program are recognised; reports and draws have its name in them
 _BEGINNINGS = {
@@ -46,6 +48,8 @@ _BEGINNINGS = {
     "blocs.csv": re.compile(b"level,bloc,"),
     "path.csv": re.compile(b"effective_size,num_components,"),
     SLATES: re.compile(b"(cluster|bloc),share,"),
+    SHARES_BY: re.compile(b"covariate,value,"),
+    SLATES_BY: re.compile(b".*,judges,(group|bloc)_1_share,", re.DOTALL),  # any table in it
     VOTEKIT: re.compile(rb'\{\s*"n_voters":'),
     "table.csv": re.compile(rb".*[,;\t]\"?cluster( \(fitted( \d+)?\))?\"?[,;\t]", re.DOTALL),
     "fits.csv": re.compile(b"file,folder,"),
@@ -92,17 +96,21 @@ def check_replaceable(
             raise UserError(f"{out} is the store of a run: choose another {option}")
 
 
-def _is_own(path: Path) -> bool:
-    """Whether a file of results, or all that are in a folder of them, are of this program."""
+def _is_own(path: Path, name: str = "") -> bool:
+    """Whether a file of results, or all that are in a folder of them, are of this program.
+
+    :param name: by which it is known what the file begins with, if not by its own.
+    """
+    name = name or path.name
     if path.is_dir() and not path.is_symlink():
-        return all(map(_is_own, path.iterdir()))
+        return all(_is_own(x, SLATES_BY if name == SLATES_BY else "") for x in path.iterdir())
     if path.suffix == ".xlsx" and path.is_file():
         return _is_own_workbook(path)
     if not path.is_file() or path.stat().st_size == 0:
         return False
     with path.open("rb") as stream:
-        if path.name in _BEGINNINGS:
-            return _BEGINNINGS[path.name].match(stream.read(2**20)) is not None
+        if name in _BEGINNINGS:
+            return _BEGINNINGS[name].match(stream.read(2**20)) is not None
         with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
             return content.find(PROGRAM.encode()) >= 0
 
@@ -311,8 +319,10 @@ def print_diagnostics(findings: "Findings", out: Path, status: "Status | None" =
             print(f"    {step.command}")
     if files := files_in_words(findings):
         _print_wrapped(files, "  ")
-    extra = {"blocs.csv": findings.blocs, "path.csv": findings.path}
+    extra = {"blocs.csv": findings.blocs, "path.csv": findings.path, SHARES_BY: findings.shares_by}
+    extra[EFFECTS] = findings.item_effects
     extra |= dict.fromkeys((SLATES, VOTEKIT), findings.slates)
+    extra[SLATES_BY] = findings.slates_by or None
     names = [*FILES, *(name for name in OPTIONAL if extra[name] is not None)]
     names += [name for name in SAVED if (out / name).exists() and _is_own(out / name)]
     others = ", ".join(name for name in names if name != "report.html")

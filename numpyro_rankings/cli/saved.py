@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:e[+-]?\d+)?")
 
 def names_saved(options: "FitOptions") -> list[str]:
     """Return the names of what is saved, in the folder of the results."""
-    from numpyro_rankings.readers.added_columns import name_with_columns
+    from numpyro_rankings.readers.with_columns import name_with_columns
 
     names = {"figures": FIGURES, "xlsx": WORKBOOK, "summary": SUMMARY}
     names["table"] = name_with_columns(options.file or "")
@@ -54,7 +54,7 @@ def write_table(
     folder: Path, options: "FitOptions", survey: "Survey", columns: Mapping[str, Iterable[Any]]
 ) -> None:
     """Write the user's own table with columns that have an entry for each judge."""
-    from numpyro_rankings.readers.added_columns import (
+    from numpyro_rankings.readers.with_columns import (
         name_with_columns,
         replaced_in_words,
         write_with_columns,
@@ -85,7 +85,7 @@ def write_workbook(folder: Path, names: Iterable[str]) -> None:
     book = openpyxl.Workbook(write_only=True)
     book.properties.creator = PROGRAM
     for name in names:
-        sheet = book.create_sheet(name.removesuffix(".csv"))
+        sheet = book.create_sheet(Path(name).stem[:31])  # spreadsheets allow no more
         sheet.freeze_panes = "A2"
         with (folder / name).open(newline="", encoding="utf-8") as stream:
             header, *rows = csv.reader(stream)

@@ -7,7 +7,7 @@ import math
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
@@ -51,7 +51,7 @@ from numpyro_rankings.cli.results import (
 from numpyro_rankings.cli.saved import SAVED
 from numpyro_rankings.cli.streams import notes
 from numpyro_rankings.words import plural
-from numpyro_rankings.words.commands import begun_with, resumed
+from numpyro_rankings.words.commands import begun_with, resumed, with_options
 
 if TYPE_CHECKING:
     from numpyro_rankings.cli.interim import InterimPage
@@ -115,14 +115,12 @@ def begin_session(
     options: RunOptions,
     command: str,
     is_alone: bool = True,
-    adapts: bool = False,
     check: Callable[[], object] = lambda: None,
 ) -> "RunSession":
     """Check where the run is to be kept and its results are to be written, and plan its chains.
 
     :param check: reads the data, or refuses them, before it is said that there is an unfinished
         run.
-    :param adapts: whether the kernel has a warm-up of its own, also in a run that ends by itself.
     """
     if not __debug__:
         from numpyro_rankings.run.errors import NEEDS_ASSERTS
@@ -135,7 +133,7 @@ def begin_session(
     if resumes:
         if not has_sweeps:
             note(f"{store} has no sweep yet: the run begins again")
-        options = _continued(options, store, has_sweeps, adapts)
+        options = _continued(options, store, has_sweeps)
     elif has_sweeps and not options.force:
         check_ess(options.plan())
         with contextlib.redirect_stderr(io.StringIO()), notes():
@@ -170,15 +168,15 @@ def _has_sweeps(store: Path) -> bool:
         return Store.has_sweeps(store)
 
 
-def _continued(run: RunOptions, path: Path, has_sweeps: bool, adapts: bool) -> RunOptions:
+def _continued(run: RunOptions, path: Path, has_sweeps: bool) -> RunOptions:
     """Take the settings of a run from its store, and refuse options that contradict them.
 
     If it has no sweep yet, the options that are given replace its settings.
     """
-    stored, num_draws = _stored(path, has_sweeps)
+    stored, about, num_draws = _stored(path, has_sweeps)
     if stored is None:
         return run
-    if not run.has_length and stored.num_warmup and not (adapts and _is_usual(stored)):
+    if not run.has_length and stored.num_warmup and not _is_usual(stored, about):
         raise UserError(f"{path} is a run of a fixed length: give its --draws again")
     settings = {"chains": stored.num_chains, "thin": stored.thinning, "seed": stored.key[-1]}
     if not has_sweeps:
@@ -206,15 +204,27 @@ def _continued(run: RunOptions, path: Path, has_sweeps: bool, adapts: bool) -> R
     return options
 
 
-def _is_usual(stored: "Settings") -> bool:
+def _is_usual(stored: "Settings", about: Mapping[str, Any]) -> bool:
     """Whether the warm-up is the one that ladders have by themselves."""
     from numpyro_rankings.infer import TemperedMixture
 
-    return bool(stored.num_warmup == TemperedMixture.num_adaptation)
+    return _is_of_ladders(about) and stored.num_warmup == TemperedMixture.num_adaptation
 
 
-def _stored(path: Path, has_sweeps: bool) -> "tuple[Settings | None, int]":
-    """Return the settings in a store, None if a new one has none yet, and its number of draws."""
+def _is_of_ladders(about: Mapping[str, Any]) -> bool:
+    """Whether a run is one of chains on ladders, given what its store says of it."""
+    from numpyro_rankings.infer import TemperedMixture
+    from numpyro_rankings.run.fingerprint import class_of
+
+    kernel = about.get("kernel")
+    return isinstance(kernel, dict) and kernel.get("class") == class_of(TemperedMixture)
+
+
+def _stored(path: Path, has_sweeps: bool) -> "tuple[Settings | None, Mapping[str, Any], int]":
+    """Return the settings in a store, what it says of the run, and its number of draws.
+
+    A new one may have no settings yet.
+    """
     from numpyro_rankings.run import StoreError
     from numpyro_rankings.run.settings import settings_of
     from numpyro_rankings.run.store import Store
@@ -222,9 +232,9 @@ def _stored(path: Path, has_sweeps: bool) -> "tuple[Settings | None, int]":
     with as_user_errors(StoreError):
         if not has_sweeps:
             about = Store.about_new(path)
-            return (None if about is None else settings_of(path, about)), 0
+            return (None if about is None else settings_of(path, about)), about or {}, 0
         with contextlib.closing(Store.open(path)) as store:
-            return settings_of(path, store.about), store.num_draws
+            return settings_of(path, store.about), store.about, store.num_draws
 
 
 # ---------------------------------------------------------------------------------------------
@@ -284,6 +294,15 @@ class RunSession:
         """Whether it goes on with sweeps that are there."""
         return self._resumes
 
+    @property
+    def resumes_ladders(self) -> bool:
+        """Whether it goes on with chains on ladders."""
+        return self._resumes and _is_of_ladders(_about(self._store))
+
+    def spell_out(self, options: Mapping[str, object]) -> None:
+        """Take options for given that no option of the command says."""
+        self._command = with_options(self._command, options)
+
     def start_clock(self) -> None:
         """Count what is done from now on to the time of the run."""
         self._began = clock.now()
@@ -297,16 +316,13 @@ class RunSession:
 
         If a command was killed, the path may be that of the run that it was replacing.
         """
-        from numpyro_rankings.run import StoreError
-
         file = self._store / _PATH
         if not self._resumes or not file.is_file() or file.is_symlink():
             return None
         import xarray as xr
 
         path = xr.load_dataset(io.BytesIO(file.read_bytes()), engine="h5netcdf")
-        with as_user_errors(StoreError):
-            return path if path.attrs.get(_RUN) == _identity(self._store) else None
+        return path if path.attrs.get(_RUN) == _identity(self._store) else None
 
     def _keep_path(self) -> None:
         """Write the path once there are draws, or remove that of a run that they replace."""
@@ -578,10 +594,18 @@ class RunSession:
 def _identity(store: Path) -> str:
     """Return a hash of what the run in a store was begun with."""
     from numpyro_rankings.run.fingerprint import digest
+
+    about = _about(store)
+    return digest(json.dumps([about.get(name) for name in ("data", "kernel", "settings")]))
+
+
+def _about(store: Path) -> Mapping[str, Any]:
+    """Return what the run in a store was created with."""
+    from numpyro_rankings.run import StoreError
     from numpyro_rankings.run.read_only import ReadOnlyStore
 
-    about = ReadOnlyStore(store).about
-    return digest(json.dumps([about.get(name) for name in ("data", "kernel", "settings")]))
+    with as_user_errors(StoreError):
+        return ReadOnlyStore(store).about
 
 
 def _in_words(error: BaseException) -> str:

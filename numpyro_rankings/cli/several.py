@@ -60,6 +60,7 @@ _IN_WORDS = {
     "length": "full length",
     "time": "out of time",
 }
+_BY_TABLE = "by_table"  # whether the model was chosen by each table
 _OF_RUNS = ("seed", "chains", "thin", "warmup")  # need not be given again
 _NAMES_SHOWN = 5
 
@@ -297,6 +298,7 @@ def _fail(fit: _Fit, error: Exception) -> None:
 def _description(options: FitOptions) -> dict[str, Any]:
     """Return what must be the same when the fits are resumed."""
     model = {**asdict(options.table), **asdict(options.model), "blocs": options.blocs}
+    model[_BY_TABLE] = options.by_table
     model = {"version": None, **model}  # an entry that the files have always had
     runs = {name: getattr(options.run, name) for name in _OF_RUNS}
     return json.loads(json.dumps({"options": model, "runs": runs}))
@@ -306,13 +308,20 @@ def _resume(options: FitOptions) -> tuple[list[_Fit], FitOptions]:
     """Return the files of the command that is resumed, and the options with those of its runs."""
     out, run = options.run.folder, options.run
     fits, before, runs = _earlier(out / FITS)
+    before.setdefault(_BY_TABLE, False)  # before there was a choice
+    if is_process := options.by_table and not before[_BY_TABLE]:
+        options = replace(options, by_table=False)
     for name, value in _description(options)["options"].items():
         if before.get(name) != value:
+            if name == _BY_TABLE:
+                raise UserError(f"{out} was begun without options of the model: leave them out")
             option = "--" + name.replace("_", "-")
             raise UserError(
                 f"{out} was begun with another {option}: those that were and those that will be "
                 "fitted must have the same model"
             )
+    if is_process:
+        note(f"{out} was begun with a Dirichlet process, and goes on so (--components dp)")
     is_fixed = runs["warmup"] is not None
     if is_fixed and not run.has_length:
         raise UserError(f"{out} has runs of a fixed length: give their --draws again")

@@ -18,6 +18,7 @@ from numpyro_rankings.distributions.partition import (
 from numpyro_rankings.distributions.permutation import RandomPermutation, all_permutations
 from numpyro_rankings.distributions.plackett_luce import TopTPlackettLuce
 from numpyro_rankings.distributions.plackett_luce_ties import PlackettLuceTies
+from numpyro_rankings.distributions.scaled_dirichlet import ScaledDirichlet
 
 __all__ = [
     "ChineseRestaurantProcess",
@@ -28,6 +29,7 @@ __all__ = [
     "MallowsConcentrationPrior",
     "PlackettLuceTies",
     "RandomPermutation",
+    "ScaledDirichlet",
     "TopTPlackettLuce",
     "all_permutations",
     "bayesmallows_alpha_to_concentration",

@@ -14,6 +14,7 @@ from numpyro_rankings.infer.plackett_luce import (
     GammaProcessPlackettLuceGibbs,
     PlackettLuceComponents,
     PlackettLuceGibbs,
+    PlackettLuceRegressionGibbs,
 )
 from numpyro_rankings.infer.tempered import TemperedMixture
 from numpyro_rankings.links.decays import (
@@ -35,6 +36,7 @@ __all__ = [
     "PermutationGibbs",
     "PlackettLuceComponents",
     "PlackettLuceGibbs",
+    "PlackettLuceRegressionGibbs",
     "SliceGibbs",
     "SplitMerge",
     "SubclusterGibbs",

@@ -34,7 +34,7 @@ from numpyro_rankings.rankings import Games, Orders, Rankings, check_rankings
 
 mend_numpyro()
 
-_SCALES = ("alpha", "phi", "gamma", "decay_scale")
+_SCALES = ("alpha", "phi", "gamma", "decay_scale", "residual_shape")
 
 
 class GibbsState(NamedTuple):

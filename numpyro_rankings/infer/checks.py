@@ -13,6 +13,8 @@ from jax import Array
 from numpyro_rankings.infer.priors import base_of, log_prior
 from numpyro_rankings.ops.checks import check_positive, check_whole, refuse_masked
 
+_OF_ANY_SIGN = ("log_joint", "log_joint_rest", "item_effects")
+
 
 def leave_to_model(is_block: bool, **given: bool) -> None:
     """Refuse priors in the constructor of a block, whose priors are those of the model."""
@@ -24,7 +26,10 @@ def leave_to_model(is_block: bool, **given: bool) -> None:
 def check_only_rankings(args: tuple, kwargs: dict) -> None:
     """Refuse arguments besides the rankings, which the kernel would ignore."""
     if len(args) + len(kwargs) > 1:
-        raise TypeError("the kernel takes mcmc.run(key, rankings) and nothing else")
+        raise TypeError(
+            "the kernel takes mcmc.run(key, rankings) and nothing else; covariates of the items go "
+            "to PlackettLuceRegressionGibbs, of a single population"
+        )
 
 
 def check_prior(name: str, prior: Any) -> None:
@@ -60,16 +65,18 @@ def check_arguments(args: tuple, kwargs: dict) -> None:
 
 
 def check_start_values(params: Any) -> None:
-    """Refuse start values that are not finite, non-negative numbers, but for a log joint."""
+    """Refuse start values that are not finite, non-negative numbers, but for those of any sign."""
     if params is not None and not isinstance(params, Mapping):
         raise ValueError(f"init_params must be a dictionary by site, got {type(params).__name__}")
     for name, value in (params or {}).items():
-        if isinstance(value, jax.core.Tracer) or name in ("log_joint", "log_joint_rest"):
+        if isinstance(value, jax.core.Tracer) or name in _OF_ANY_SIGN:
             continue
         refuse_masked(f"init_params[{name!r}]", value)
         array = np.asarray(value)
-        if array.dtype.kind not in "iuf" or not np.all((array >= 0) & (array < np.inf)):
-            raise ValueError(f"init_params[{name!r}] must be non-negative, finite numbers")
+        least, kind = (-np.inf, "") if name == "share_effects" else (0.0, "non-negative, ")
+        is_right = (array >= least) & np.isfinite(array) if array.dtype.kind in "iuf" else False
+        if not np.all(is_right):
+            raise ValueError(f"init_params[{name!r}] must be {kind}finite numbers")
 
 
 def check_start_scale(name: str, value: Any, prior: Any, chains: tuple[int, ...]) -> None:

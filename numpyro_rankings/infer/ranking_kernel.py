@@ -33,7 +33,7 @@ from numpyro_rankings.infer.priors import draw_start
 from numpyro_rankings.models import of_latent_orders
 from numpyro_rankings.ops.mistakes import LARGEST, MISTAKE, MistakePrior
 from numpyro_rankings.ops.pairs import add_pairs
-from numpyro_rankings.rankings import Comparisons, Orders, Rankings
+from numpyro_rankings.rankings import Comparisons, Orders, Rankings, refuse_weights
 
 _START = 0.1  # of that probability
 
@@ -41,6 +41,7 @@ _START = 0.1  # of that probability
 class RankingKernel(GibbsKernel):
     """Base of the kernels whose data are rankings and nothing else."""
 
+    takes_weights = False  # whether judges may have survey weights
     _alpha: float | dist.Distribution
     _mistake_prior: tuple[float, float] = (1.0, 3.0)  # as of MistakePrior()
 
@@ -195,6 +196,8 @@ class RankingKernel(GibbsKernel):
         """Return the rankings, after a check that the kernel does not ignore other arguments."""
         self._check_use_as_block()
         rankings = find_rankings(args, kwargs)
+        if not self.takes_weights:
+            refuse_weights(rankings, type(self).__name__)
         if not self._is_block:
             check_only_rankings(args, kwargs)
         return rankings

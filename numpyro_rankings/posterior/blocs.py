@@ -33,7 +33,7 @@ from numpyro_rankings.posterior.bloc_orders import (
 )
 from numpyro_rankings.posterior.bloc_search import BlocFit
 from numpyro_rankings.posterior.draws import Draws
-from numpyro_rankings.rankings import PartialOrders, Rankings, check_rows
+from numpyro_rankings.rankings import PartialOrders, Rankings, check_rows, refuse_weights
 
 _STARTS = 12  # draws whose groups are merged, in all chains together
 _DRAWS = 40  # draws that intervals are over
@@ -241,6 +241,7 @@ def find_blocs(
        (3, [0.0, 0.55, 1.08])
     """
     check_rows(rankings)
+    refuse_weights(rankings, "find_blocs")
     if num_blocs is not None:
         check_whole("num_blocs", num_blocs)
     _check_share(least_gain)

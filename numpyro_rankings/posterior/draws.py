@@ -15,7 +15,14 @@ from numpyro_rankings.infer.ddcrp.base import LinkGibbs
 from numpyro_rankings.infer.latent_orders import find_orders
 from numpyro_rankings.infer.partition.base import PartitionKernel
 from numpyro_rankings.posterior.diagnostics import NUM_COMPONENTS, as_dataset
-from numpyro_rankings.rankings import Orders, PartialOrders, Rankings, check_rows
+from numpyro_rankings.rankings import (
+    JudgeCovariates,
+    Orders,
+    PartialOrders,
+    Rankings,
+    check_rows,
+    find_covariates,
+)
 
 Partition = Literal["population", "components", "process", "links", "unknown"]
 NumComponents = int | Literal["auto"] | None
@@ -78,6 +85,8 @@ class Draws:
     - **ladder** - of :class:`~numpyro_rankings.infer.TemperedMixture`: the fields of its state that
       :func:`~numpyro_rankings.log_evidence` needs, each (chains, draws, rungs). Empty of other
       kernels, and where only the samples are given.
+    - **covariates** - of the judges, on which the shares depend; None without any, and where only
+      the samples are given or a store is read.
 
     .. doctest::
 
@@ -104,6 +113,7 @@ class Draws:
     orders: Orders | None = None
     data: str | None = None
     ladder: Mapping[str, np.ndarray] = field(default_factory=dict)
+    covariates: JudgeCovariates | None = None
 
     @classmethod
     def of(
@@ -198,6 +208,7 @@ class Draws:
             draws,
             component_family=None if fitted else getattr(own, "family", None),
             ladder=_ladder_of(mcmc.get_extra_fields(group_by_chain=True)),
+            covariates=find_covariates(mcmc._args, mcmc._kwargs),
         )
         return draws.with_rankings(fitted)
 
@@ -223,7 +234,9 @@ class Draws:
         partition, number = _partition_of(samples, family, asked)
         items = tuple(map(str, posterior["item"].values)) if "item" in posterior.coords else None
         draws = cls(samples, family, partition, number, None, items, kernel, sites)
-        return replace(draws, lacks_empty=lacks_empty, data=posterior.attrs.get(KIND_OF_DATA))
+        known_of_data = posterior.attrs.get(KIND_OF_DATA)
+        covariates = JudgeCovariates.from_coords(posterior.coords)
+        return replace(draws, lacks_empty=lacks_empty, data=known_of_data, covariates=covariates)
 
     @classmethod
     def _of_samples(

@@ -51,6 +51,7 @@ from numpyro_rankings.rankings import Orders, Rankings, RankingsError
 __all__ = ["diagnostics_table", "save_inference_data", "to_inference_data"]
 
 _AXES = {
+    "item_effects": "covariate",
     "largest_sizes": "size_rank",
     "population_concentration": "stage",
     "top_weights": "top_item",
@@ -141,12 +142,12 @@ def to_inference_data(
     :param rankings: the rankings, partial orders or comparisons that were fitted. Not for the
         kernels of partitions, whose draws contain everything needed.
     :param log_likelihood: whether to compute it. ``"auto"`` computes it if rankings times draws are
-        at most 10^7, and otherwise warns. For ``DPPlackettLuceGibbs`` the limit is 5 · 10^5,
-        because its new clusters have no closed form: for each draw 50 are drawn from the prior, so
-        that the values of rankings that fit no other cluster scatter. Of partial orders each value
-        is a sum over the orders that agree, which is exact; the limit is lower by as much as it
-        takes longer, and at most 16 items may be tied or not compared; of comparisons that may be
-        mistakes, a judge may compare at most 16 items.
+        at most 10^7, and otherwise warns; of judges with survey weights it does not. For
+        ``DPPlackettLuceGibbs`` the limit is 5 · 10^5, because its new clusters have no closed form:
+        for each draw 50 are drawn from the prior, so that the values of rankings that fit no other
+        cluster scatter. Of partial orders each value is a sum over the orders that agree, which is
+        exact; the limit is lower by as much as it takes longer, and at most 16 items may be tied or
+        not compared; of comparisons that may be mistakes, a judge may compare at most 16 items.
     :param include_assignments: whether to keep the labels (and links), by far the largest arrays.
     :param points: names of the points, for the kernels of partitions; by default 0, 1, ….
     :param posterior_predictive: number of draws in which all rankings are replicated, evenly spaced
@@ -218,6 +219,8 @@ def convert(
         posterior = posterior.drop_vars(names, errors="ignore")
     if sites is not None:
         posterior.attrs["sites"] = json.dumps(dict(sites))
+    if draws.covariates is not None:
+        posterior = posterior.assign_coords(draws.covariates.to_coords())
     return _finished(data, posterior, draws, values)
 
 
@@ -389,6 +392,8 @@ def _warn_of_overflow(mcmc: MCMC) -> None:
 def _wants_log_likelihood(draws: Draws, asked: bool | Literal["auto"]) -> bool:
     """Return whether to compute the log likelihood; warn if it is left out because of its size."""
     num_rankings = draws.given.num_rankings
+    if asked == "auto" and draws.given.weights is not None:
+        return False  # leave-one-out would take all judges to count the same
     num_values = draws.num_chains * draws.num_draws * num_rankings
     try:
         of_one = cost_of_value(draws) if asked else 0
@@ -480,6 +485,10 @@ def _names_of(draws: Draws, points: Sequence[Any] | None) -> _Names:
     dims = {"assignments": ["ranking"], "cluster_sizes": ["cluster"]}
     if "shares" in draws.samples:
         dims["shares"] = ["cluster"]
+    if "share_effects" in draws.samples:
+        dims["share_effects"] = ["cluster", "covariate"]
+        if draws.covariates is not None:
+            coords["covariate"] = list(draws.covariates.columns)
     dims |= {site: ["ranking"] for site in draws.judge_sites}
     dims["rankings"] = ["ranking", "stage"]
     of_clusters = ["cluster"] if draws.labels is not None else []
@@ -489,6 +498,9 @@ def _names_of(draws: Draws, points: Sequence[Any] | None) -> _Names:
         dims.setdefault(name, list(axes))
         if name in draws.samples and axes and axes[-1] != "item":
             coords[axes[-1]] = np.arange(1, draws.samples[name].shape[-1] + 1)
+    if (effects := draws.samples.get("item_effects")) is not None:
+        dims["item_effects"] = ["covariate"]
+        coords["covariate"] = np.arange(1, effects.shape[-1] + 1)
     return coords, dims
 
 

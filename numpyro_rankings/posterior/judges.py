@@ -79,22 +79,40 @@ def most_frequent(values: Sequence[str], most: int = _MOST_CATEGORIES) -> list[t
     return counted[:most] + more
 
 
-def by_group(name: str, values: Sequence[str], groups: np.ndarray, size: int) -> ColumnByGroup:
-    """Summarise a column about the judges in each of **size** groups, which are numbered from 0."""
+def by_group(
+    name: str,
+    values: Sequence[str],
+    groups: np.ndarray,
+    size: int,
+    weights: np.ndarray | None = None,
+) -> ColumnByGroup:
+    """Summarise a column about the judges in each of **size** groups, which are numbered from 0.
+
+    :param weights: of the judges, (N,), for the shares and the numbers; all have 1 by default.
+    """
     members = [groups == k for k in range(size)] + [np.ones(len(groups), bool)]
     numbers = as_numbers(name, values)
     if numbers is not None:
         quartiles = np.full((size + 1, 3), np.nan)
         for k, of_group in enumerate(members):
-            known = numbers[of_group & ~np.isnan(numbers)]
-            if len(known):
-                quartiles[k] = np.quantile(known, (0.5, 0.25, 0.75))
+            is_known = of_group & ~np.isnan(numbers)
+            if weights is not None:
+                is_known &= weights > 0
+            if not is_known.any():
+                continue
+            weighted: dict[str, Any] = {}
+            if weights is not None:
+                weighted = {"weights": weights[is_known], "method": "inverted_cdf"}
+            quartiles[k] = np.quantile(numbers[is_known], (0.5, 0.25, 0.75), **weighted)
         return ColumnByGroup(name, ["median", "lower quarter", "upper quarter"], quartiles, True)
     shown = [text for text, _ in most_frequent(values)]
     index = {text: k for k, text in enumerate(shown)}
     other = index.get(OTHERS, -1)
     codes = np.array([index.get(x if x else NO_ANSWER, other) for x in values])
     counts = np.stack([np.bincount(codes[x], minlength=len(shown)) for x in members])
-    total = counts.sum(1, keepdims=True)
-    shares = np.divide(counts, total, out=np.full(counts.shape, np.nan), where=total > 0)
+    sums = counts
+    if weights is not None:
+        sums = np.stack([np.bincount(codes[x], weights[x], len(shown)) for x in members])
+    total = sums.sum(1, keepdims=True)
+    shares = np.divide(sums, total, out=np.full(counts.shape, np.nan), where=total > 0)
     return ColumnByGroup(name, shown, shares, False, counts)

@@ -54,6 +54,10 @@ def pointwise_log_likelihood(
         distinct = distinct._take(rows, np.ones(len(rows), int))
         labels = None if labels is None else labels[..., which]
     by_draw = parameters_of(draws)
+    cells = None
+    if "share_effects" in draws.samples:
+        by_draw["log_shares"], cells = _log_shares_of_cells(draws)
+        cells = cells if which is None else cells[which]
     if labels is not None:
         by_draw["assignments"] = labels.reshape(-1, labels.shape[-1])
     values = _pointwise(
@@ -63,8 +67,23 @@ def pointwise_log_likelihood(
         family,
         draws.num_components,
         num_new_clusters,
+        cells,
     )
     return np.asarray(values).reshape(draws.num_chains, draws.num_draws, -1)
+
+
+def _log_shares_of_cells(draws: Draws) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log shares in each cell of covariates, (D, C, G), and the judges' cells, (N,)."""
+    if draws.covariates is None:
+        raise ValueError(
+            "the shares depend on covariates, which the draws do not know: pass the run, or the "
+            "MCMC that has run"
+        )
+    flat, design = draws.flat(), jnp.asarray(draws.covariates.design)
+    linear = jnp.dot(flat["share_effects"], design.T, precision="highest")
+    linear += jnp.log(flat["shares"])[..., None]
+    log_shares = np.asarray(linear - logsumexp(linear, axis=1, keepdims=True))
+    return log_shares, np.asarray(draws.covariates.cells)
 
 
 def cost_of_value(draws: Draws) -> float:
@@ -122,12 +141,15 @@ def _pointwise(
     family: RankingFamily,
     num_components: int | None,
     num_new_clusters: int,
+    cells: Array | None = None,
 ) -> Array:
     def one_draw(inputs: tuple[Array, dict[str, Array]]) -> Array:
         key, draw = inputs
         table = rows.log_rows(family, draw)
         if "assignments" not in draw:
             return table[0, row_index]
+        if cells is not None:
+            return logsumexp(draw["log_shares"][:, cells] + table[:, row_index], axis=0)
         if "shares" in draw:
             return log_of_shares(table, draw["shares"])[row_index]
         log_new = None

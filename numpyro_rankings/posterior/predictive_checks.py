@@ -14,7 +14,7 @@ from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.sums import scatter_add, sum_by_label
 from numpyro_rankings.posterior.draws import Draws
 from numpyro_rankings.posterior.partitions import evenly
-from numpyro_rankings.rankings import PartialOrders, Rankings
+from numpyro_rankings.rankings import PartialOrders, Rankings, refuse_weights
 
 __all__ = ["PredictiveCheck", "PredictiveChecks", "posterior_predictive_checks"]
 
@@ -120,6 +120,7 @@ class Replications(NamedTuple):
 def replicate(key: Array, draws: Draws, kept: np.ndarray) -> Replications:
     """Replicate all rankings in some draws, numbered over all chains."""
     family, said, flat = draws.check_family(), draws.said, draws.flat()
+    refuse_weights(said, "a posterior predictive check")
     names = [*family.parameters, *(["assignments"] if draws.labels is not None else [])]
     some = {name: jnp.asarray(flat[name][kept]) for name in names}
     some["key"] = jax.random.split(key, len(kept))

@@ -51,7 +51,8 @@ def log_predictive_density(
     Plackett–Luce kernel the probabilities are mixed in the same way. A new cluster of
     ``DPPlackettLuceGibbs`` has no closed form: for each draw its term is the mean over clusters
     drawn from the prior given the root, which is unbiased. Draws of
-    :class:`~numpyro_rankings.infer.TemperedMixture` have the weights, their ``shares``.
+    :class:`~numpyro_rankings.infer.TemperedMixture` have the weights, their ``shares``; with
+    covariates of the judges, these are those at the average of the covariates.
 
     New partial orders have the probability of any of the orderings that agree with them, which is
     exact; at most 16 items may be tied or not compared, as in

@@ -30,6 +30,7 @@ from numpyro_rankings.posterior.partitions import (
 )
 from numpyro_rankings.posterior.point_estimates import reference_partition
 from numpyro_rankings.rankings import Orders, Rankings, check_rankings
+from numpyro_rankings.rankings.weights import worth_of
 
 HOLDS_ABOVE = 0.5  # share of the draws
 _LEVEL_DRAWS = 1000  # draws that tell which items are level
@@ -84,7 +85,9 @@ def cluster_profiles(
     :param samples: a :class:`~numpyro_rankings.Run` or :class:`numpyro.infer.MCMC` that has run, or
         ``mcmc.get_samples()``, grouped by chain or not; of a kernel of this package, by itself or
         as a block.
-    :param rankings: the rankings, partial orders or comparisons that were fitted.
+    :param rankings: the rankings, partial orders or comparisons that were fitted. Where judges have
+        survey weights, the sizes are N times the shares of the population, and the orders of
+        members are weighted.
     :param reference: labels ``0..K-1``, shape ``(N,)``, or a result of
         :func:`~numpyro_rankings.reference_partition`; by default the reference partition of the
         draws, which is the partition of least expected variation of information or, for very many
@@ -105,7 +108,7 @@ def cluster_profiles(
     if drawn.kernel and family is not None:
         raise ValueError("a run knows the names of its sites and its family: leave them out")
     family = family or drawn.component_family
-    if family is not None or not isinstance(rankings, Orders):
+    if family is not None or not isinstance(rankings, Rankings | Orders):
         check_rankings(rankings)
     if family is not None and isinstance(rankings, Rankings):
         drawn = _with_drawn_parameters(drawn, rankings, family, key)
@@ -179,7 +182,7 @@ def _population(
     parameters = {name: draws[name] for name in model.parameters}
     size, members = np.array([rankings.num_rankings]), np.arange(rankings.num_rankings)
     common = Profile(family=model, **_sizes(0, size, 1, members))
-    amounts = np.asarray(rankings.counts, float)
+    amounts = worth_of(rankings, np.asarray(rankings.counts, float))
     return _describe(common, parameters, model.entropies(parameters), rankings, amounts)
 
 
@@ -216,6 +219,9 @@ class _Clusters:
         self.labels: list[int] = np.unique(self.reference).tolist()
         self.matched = match_clusters(draws["assignments"], self.reference)
         self.again = found_again(draws["assignments"], self.reference, self.matched)
+        self.sizes = draws["cluster_sizes"]
+        if rankings.weights is not None:  # the judges are not a sample of equal chances
+            self.sizes = draws["shares"] * rankings.num_rankings
         self.entropies = self._entropies()
 
     def _entropies(self) -> tuple[np.ndarray, float] | None:
@@ -240,8 +246,8 @@ class _Clusters:
                 f"cluster {label} of the reference partition is found in no draw: leave the "
                 "reference out, or merge this cluster with another"
             )
-        sizes = np.zeros(len(self.matched), np.int64)
-        sizes[draw] = self.draws["cluster_sizes"][draw, slot]
+        sizes = np.zeros(len(self.matched), self.sizes.dtype)
+        sizes[draw] = self.sizes[draw, slot]
         members, num_again = np.flatnonzero(self.reference == label), self.again[draw, slot].sum()
         common = Profile(family=self.model, **_sizes(label, sizes, int(num_again), members))
         entropies = None
@@ -300,7 +306,7 @@ def _members_by_row(
     some, amounts = evenly(len(draw), _MEMBERS_DRAWS), np.zeros(rankings.num_rows)
     for k in some:
         amounts += np.bincount(rows[labels[draw[k]] == slot[k]], minlength=len(amounts))
-    return amounts / len(some)
+    return worth_of(rankings, amounts / len(some))
 
 
 def partition_profiles(assignments: ArrayLike, reference: Any = None) -> list[PartitionProfile]:

@@ -27,7 +27,7 @@ def label_free_quantities(draws: Draws) -> dict[str, np.ndarray]:
     quantities = {
         name: samples[name]
         for name in LABEL_FREE_QUANTITIES
-        if name in samples and samples[name].ndim == 2
+        if name in samples and (samples[name].ndim == 2 or name == "item_effects")
     }
     if "log_joint" in samples:
         quantities["log_joint"] = log_joint_of(samples)

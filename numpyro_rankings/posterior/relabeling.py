@@ -69,7 +69,8 @@ def relabel_samples(samples: Mapping[str, Any], reference: Any = None) -> Relabe
     num_clusters = int(chosen.max()) + 1
     new_slot, old_slot = _slots(labels, canonical, chosen, num_clusters)
     moving = sites_of_clusters() & set(arrays)
-    for name in moving | ({"shares"} if draws.shares is not None else set()):
+    of_shares = {"shares", "share_effects"} & set(arrays) if draws.shares is not None else set()
+    for name in moving | of_shares:
         by_draw = arrays[name].reshape(len(labels), *arrays[name].shape[len(lead) :])
         moved = _permute(by_draw, old_slot, 0 if name == "cluster_sizes" else -1)
         arrays[name] = moved.reshape(*lead, *moved.shape[1:])

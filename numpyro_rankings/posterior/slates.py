@@ -23,7 +23,8 @@ not hold, some judges are in the wrong groups, and the intervals do not tell so.
 2. *The Bayesian bootstrap*, D. B. Rubin (Annals of Statistics, 1981).
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +42,7 @@ from numpyro_rankings.rankings import (
     Rankings,
     RankingsError,
     check_rows,
+    refuse_weights,
 )
 from numpyro_rankings.words import listed
 
@@ -114,6 +116,7 @@ class Slates(NamedTuple):
 
         Blocs have the names of their own slates, as the Cambridge sampler wants it, if each has
         another one, and else are ``group 1``, ``group 2``, …. Their shares are made to add up to 1.
+        Candidates have the names of ``names_for_votekit``; those of slates are as they are.
 
         :param noun: what a group is called.
         """
@@ -121,14 +124,13 @@ class Slates(NamedTuple):
         numbered = [f"{noun} {k + 1}" for k in range(len(own))]
         names = own if len(set(own)) == len(own) else numbered
         places = {s: np.flatnonzero(self.slate_of_items == k) for k, s in enumerate(self.slates)}
+        items = names_for_votekit(self.items)
         return {
             "n_voters": self.num_judges,
             "bloc_proportions": _by_name(names, self.share),
-            "slate_to_candidates": {s: [self.items[i] for i in x] for s, x in places.items()},
+            "slate_to_candidates": {s: [items[i] for i in x] for s, x in places.items()},
             "preference_mapping": {
-                name: {
-                    s: _by_name([self.items[i] for i in x], of_group[x]) for s, x in places.items()
-                }
+                name: {s: _by_name([items[i] for i in x], of_group[x]) for s, x in places.items()}
                 for name, of_group in zip(names, self.preference, strict=True)
             },
             "cohesion_mapping": {
@@ -136,6 +138,22 @@ class Slates(NamedTuple):
                 for name, of_group in zip(names, self.support, strict=True)
             },
         }
+
+
+def names_for_votekit(items: Sequence[str]) -> list[str]:
+    """Return names of candidates that VoteKit allows, each another one.
+
+    It allows no ``:`` in a name, and neither ``~`` nor the names of its own columns, ``Ranking_1``
+    and so on, and takes off blanks at the ends.
+    """
+    found: list[str] = []
+    for item in items:
+        name = item.replace(":", "-").strip()
+        name = f"({name})" if re.fullmatch(r"~|Ranking_\d+|", name) else name
+        taken = {*found, *items} - {item}
+        endings = ["", *(f" ({k})" for k in range(2, len(items) + 2))]
+        found.append(next(x for end in endings if (x := f"{name}{end}") not in taken))
+    return found
 
 
 def _by_name(names: Any, values: np.ndarray) -> dict[str, float]:
@@ -197,16 +215,16 @@ def slates_of(
        ([0.75], [0.6, 0.8])
     """
     check_rows(rankings, takes_comparisons=True)
+    refuse_weights(rankings, "slates_of")
     check_slates(rankings.items, slates)
     levels = levels_of(rankings)
     drawn = Draws.of(draws).with_rankings(rankings)
     items = tuple(map(str, rankings.items))
-    names = tuple(dict.fromkeys(slates[x] for x in items))
-    of_items = np.array([names.index(slates[x]) for x in items])
+    names, of_items = _slate_of_items(rankings, slates)
     places, firsts = _places(levels, rankings, of_items == np.arange(len(names))[:, None])
     patterns, of_rows = np.unique(np.hstack([places, firsts]), axis=0, return_inverse=True)
     of_rows, rng = of_rows.ravel(), np.random.default_rng(seed)
-    members = _members(drawn, rankings, reference, blocs, rng)
+    members = members_of(drawn, rankings, reference, blocs, rng)
     amounts: Any = 0.0
     sizes, shares = [], []
     for of_draw in members:
@@ -239,6 +257,26 @@ def slates_of(
         of_items,
         total,
     )
+
+
+def _slate_of_items(
+    rankings: Rankings | Orders, slates: Mapping[str, str]
+) -> tuple[tuple[str, ...], np.ndarray]:
+    """Return the names of the slates, in the order of the items, and that of each item, (n,)."""
+    names = tuple(dict.fromkeys(slates[str(x)] for x in rankings.items))
+    return names, np.array([names.index(slates[str(x)]) for x in rankings.items])
+
+
+def firsts_of(
+    rankings: Rankings | Orders, slates: Mapping[str, str]
+) -> tuple[tuple[str, ...], np.ndarray]:
+    """Return the names of S slates, and their shares of the first place of each row, (rows, S).
+
+    They add up to 1, or are all 0 where a row has no choice among slates.
+    """
+    names, of_items = _slate_of_items(rankings, slates)
+    in_slates = of_items == np.arange(len(names))[:, None]
+    return names, _places(levels_of(rankings), rankings, in_slates)[1]
 
 
 def levels_of(rankings: Rankings | Orders) -> np.ndarray:
@@ -279,35 +317,42 @@ def _places(
     return places, first
 
 
-def _members(
+def members_of(
     draws: Draws,
     rankings: Rankings | Orders,
     reference: Any,
     blocs: Blocs | None,
     rng: np.random.Generator,
+    cells: np.ndarray | None = None,
 ) -> Iterator[np.ndarray]:
-    """Yield how many judges of each row are in each group in a draw, (rows, K).
+    """Yield how many judges of each row, or cell, are in each group in a draw, (cells, K).
 
     A group that no draw has, which is none that holds, keeps its judges of the reference.
+
+    :param cells: the cell of each judge, (N,), where those of one row are in several.
     """
-    counts, labels = np.asarray(rankings.counts), draws.labels
+    rows, labels = np.asarray(rankings.row_index), draws.labels
+    counts = np.bincount(rows, minlength=rankings.num_rows) if cells is None else np.bincount(cells)
+    cells = rows if cells is None else cells
     if blocs is not None:
-        membership = blocs.membership / blocs.membership.sum(1, keepdims=True)
+        row_of_cell = np.zeros(len(counts), int)
+        row_of_cell[cells] = rows
+        membership = (blocs.membership / blocs.membership.sum(1, keepdims=True))[row_of_cell]
         for _ in range(_DRAWS):
             yield rng.multinomial(counts, membership)
     elif labels is None:
         for _ in range(_DRAWS):
             yield counts[:, None]
     else:
-        rows, flat = np.asarray(rankings.row_index), labels.reshape(-1, labels.shape[-1])
+        flat = labels.reshape(-1, labels.shape[-1])
         chosen = reference_partition(labels, reference).labels
         flat, number = flat[evenly(len(flat), _DRAWS)], int(chosen.max()) + 1
         matched = np.take_along_axis(match_clusters(flat, chosen), flat.astype(int), axis=1)
         is_lone = ~np.isin(chosen, matched)
         for of_draw in matched:
             groups = np.where(is_lone, chosen, of_draw)
-            cells = rows[groups >= 0] * number + groups[groups >= 0]
-            yield np.bincount(cells, minlength=len(counts) * number).reshape(-1, number)
+            found = cells[groups >= 0] * number + groups[groups >= 0]
+            yield np.bincount(found, minlength=len(counts) * number).reshape(-1, number)
 
 
 def _preference(

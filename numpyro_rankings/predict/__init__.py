@@ -29,14 +29,17 @@ the groups*.
 
 from numpyro_rankings.predict.groups import BlocMixture, GroupsOfJudges, groups
 from numpyro_rankings.predict.next_items import NextItems, next_items
+from numpyro_rankings.predict.shares import SharesBy, shares_by
 from numpyro_rankings.predict.short_form import ShortForm, short_form
 
 __all__ = [
     "BlocMixture",
     "GroupsOfJudges",
     "NextItems",
+    "SharesBy",
     "ShortForm",
     "groups",
     "next_items",
+    "shares_by",
     "short_form",
 ]

@@ -59,8 +59,12 @@ class GroupsOfJudges(NamedTuple):
 
         The distance is that of total variation: the probability that moves to other groups.
         """
-        every = np.append(self.groups, self.none[:, None], axis=1)
-        return np.abs(every - self.shares).sum(1) / 2 < 0.1
+        return are_near(np.append(self.groups, self.none[:, None], axis=1), self.shares)
+
+
+def are_near(probabilities: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Return whether each row of probabilities, (rows, K), is within 10% of some shares, (K,)."""
+    return np.abs(probabilities - shares).sum(1) / 2 < 0.1
 
 
 class BlocMixture(NamedTuple):
@@ -106,6 +110,8 @@ def groups(
     In :func:`~numpyro_rankings.to_inference_data` and files of it, components that are empty in a
     draw have no parameters. Here all orders are then as probable in them, which is exact if the
     prior has no favourites among the items and the likelihood no power.
+
+    Where the shares depend on covariates, the new judges count as average in these.
 
     :param draws: a :class:`~numpyro_rankings.Run` or :class:`numpyro.infer.MCMC` that has run,
         what :func:`~numpyro_rankings.to_inference_data` makes of it, or ``mcmc.get_samples()``; of

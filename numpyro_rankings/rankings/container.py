@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -92,8 +92,8 @@ class Rankings(Rows):
     __slots__ = ("choice_sets", "lengths", "orderings")
     are_partial = False
     kind = "rankings"
-    _leaves = ("orderings", "lengths", "counts", "choice_sets")
-    _static = ("num_items", "items", "num_rankings")
+    _leaves: ClassVar[tuple[str, ...]] = ("orderings", "lengths", "counts", "choice_sets")
+    _static: ClassVar[tuple[str, ...]] = ("num_items", "items", "num_rankings")
 
     orderings: Array
     lengths: Array
@@ -325,10 +325,11 @@ class Rankings(Rows):
         new_index = np.full(self.num_items + 1, -1, np.int32)  # the last one keeps the padding, -1
         new_index[listed] = np.arange(len(listed))
         offered = None if self.choice_sets is None else self.choice_sets[:, listed]
+        (_, *others, _), (*kind, _, _, size) = self.tree_flatten()
         with jax.ensure_compile_time_eval():  # otherwise these would be traced
-            leaves = (jnp.asarray(new_index[orderings]), self.lengths, self.counts, offered)
+            leaves = (jnp.asarray(new_index[orderings]), *others, offered)
         names = tuple(self.items[item] for item in listed)
-        return self._make(leaves, (len(listed), names, self.num_rankings))
+        return self._make(leaves, (*kind, len(listed), names, size))
 
     def split(self, key: Array, fraction: float) -> tuple["Rankings", "Rankings"]:
         """Split the N rankings at random into two parts, each with its identical rows merged.
@@ -472,9 +473,9 @@ def _in_order_of_items(choice_sets: Any, names: tuple[str, ...]) -> Any:
 
 
 def check_rankings(rankings: Any) -> None:
-    """Refuse an argument that is not a :class:`Rankings`."""
+    """Refuse an argument that is not a :class:`Rankings`, or has survey weights."""
     if isinstance(rankings, Rankings):
-        return
+        return refuse_weights(rankings, "this")
     if instead := getattr(type(rankings), "_instead", ""):  # of this package
         name = type(rankings).__name__
         raise TypeError(f"rankings must be a Rankings here, not {name}: {instead}")
@@ -482,6 +483,15 @@ def check_rankings(rankings: Any) -> None:
         f"rankings must be a Rankings, got {type(rankings).__name__}; make it with "
         "Rankings.from_orderings, from_ranks, from_dataframe or from_preflib"
     )
+
+
+def refuse_weights(rankings: Rows, name: str) -> None:
+    """Refuse survey weights in the name of what does not take them."""
+    if rankings.weights is not None:
+        raise TypeError(
+            f"{name} takes no survey weights, which TemperedMixture and group_path do: leave them "
+            "out by rankings.unweighted()"
+        )
 
 
 def check_rows(rankings: Any, takes_comparisons: bool = False) -> None:

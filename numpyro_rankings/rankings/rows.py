@@ -28,6 +28,7 @@ class Rows:
     are_partial: ClassVar[bool]  # whether a row may leave the order of listed items open
     counts: Array
     choice_sets: Array | None
+    weights: Array | None = None  # of judges, which rankings may have
     num_items: int
     items: tuple[str, ...]
     num_rankings: int
@@ -74,6 +75,11 @@ class Rows:
     def num_rows(self) -> int:
         """The number of rows."""
         return self.counts.shape[0]
+
+    @property
+    def effective_number(self) -> float:
+        """How many rankings these are worth: N, without survey weights."""
+        return self.num_rankings
 
     @property
     def row_index(self) -> Array:

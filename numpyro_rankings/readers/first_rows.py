@@ -67,7 +67,8 @@ def refuse_number_of_ballot(grid: Grid, picked: Sequence[int], spec: QuestionSpe
 
     Its numbers all differ, and do not go with those beside them, which have fewer ties alone.
     """
-    is_settled = spec.judge or spec.counts or spec.item or spec.patterns or spec.ties
+    of_columns = spec.judge, spec.counts, spec.weights, spec.item
+    is_settled = any(of_columns) or spec.patterns or spec.ties
     if is_settled or spec.has_header or spec.is_turned or len(picked) < 3:
         return
     first, *others = (grid.cells[k] for k in picked)

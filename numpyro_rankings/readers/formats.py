@@ -127,6 +127,8 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
         names that appear, in order of first appearance.
     :param item: of a long table, the column with the items, and **rank** that with the ranks.
     :param count: the column with the number of rankings that a row stands for.
+    :param weight: the column with the survey weight of each judge, from 0 on: the rankings are
+        :class:`~numpyro_rankings.WeightedRankings`. It goes without ``count`` and ties.
     :param unranked: what it means that an item is not ranked: ``"below"``, it ranks below the
         others; or ``"not-offered"``, the judge did not choose among it.
     :param gaps: what becomes of lists in which a rank or place is left out: ``"refuse"``;
@@ -156,8 +158,9 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
         none with ``"drop"``; by default they are refused. Rows in which nothing is ranked are no
         answers.
     :param separator: of the layout ``"cell"``, what is between the items; by default what the cells
-        show. Of ``"orders"`` and ``"votes"``, what is between several names at a place; by default
-        what is between names that other cells have alone.
+        show. ``"any"`` splits each cell at its own mark, an arrow, semicolon, ``|`` or comma. Of
+        ``"orders"`` and ``"votes"``, what is between several names at a place; by default what is
+        between names that other cells have alone.
     :param header: ``"none"`` if the first row of a text file or a spreadsheet is a ballot: the
         columns are then called 1, 2, …, and so are the items of a table of ranks, unless ``items``
         names them. A first row that looks like the rows below is asked about.

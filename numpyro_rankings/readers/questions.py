@@ -1,6 +1,7 @@
 """The second stage of a file: the columns of one question, and how they are to be read."""
 
 import fnmatch
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -41,10 +42,11 @@ _OF_OFFERS = re.compile(r"(?:.*[\W_])?(?:offer(?:ed|s)|available|shown)(?:[\W_].
 class QuestionSpec(NamedTuple):
     """How a question is to be read; None stands for what is not given."""
 
-    judge: str | None = None  # this and the next four are columns
+    judge: str | None = None  # this and the next five are columns
     item: str | None = None
     rank: str | None = None
     counts: str | None = None
+    weights: str | None = None  # survey weights
     about: tuple[str, ...] = ()
     items: tuple[str, ...] | None = None  # names of all items
     # the columns of the question; all that have no meaning if it is empty
@@ -70,8 +72,8 @@ class QuestionSpec(NamedTuple):
     @property
     def named(self) -> list[str]:
         """The columns that options name."""
-        named = (self.judge, self.item, self.rank, self.counts, self.offers, *self.about)
-        return [name for name in named if name is not None]
+        own = (self.judge, self.item, self.rank, self.counts, self.weights, self.offers)
+        return [name for name in (*own, *self.about) if name is not None]
 
     @property
     def special(self) -> set[str]:
@@ -111,6 +113,7 @@ class TableOptions(NamedTuple):
     item: str | None = None
     rank: str | None = None
     count: str | None = None  # type: ignore[assignment]  # hides a method of tuples
+    weight: str | None = None
     unranked: str = "below"
     gaps: str = "refuse"
     columns: str | Sequence[str] = ()
@@ -148,6 +151,11 @@ class TableOptions(NamedTuple):
             if value not in known:
                 expected = " or ".join(repr(x) for x in known if x is not None)
                 raise RankingsError(f"{name} is {expected}, not {value!r}")
+        if self.count is not None and self.weight is not None:
+            raise RankingsError(
+                f"{option('weight')} goes without {option('count')}: each row is a judge with a "
+                "weight, or so many of weight 1"
+            )
         missing = set(_words(self.missing))
         if both := [x for x in _words(self.offered) + _words(self.not_offered) if x in missing]:
             raise RankingsError(
@@ -182,6 +190,7 @@ class TableOptions(NamedTuple):
             item=self.item,
             rank=self.rank,
             counts=self.count,
+            weights=self.weight,
             about=(self.about,) if isinstance(self.about, str) else tuple(self.about),
             patterns=(
                 (self.columns,) if isinstance(self.columns, str) else tuple(map(str, self.columns))
@@ -223,6 +232,7 @@ def with_names_of_columns(spec: QuestionSpec, table: Table) -> QuestionSpec:
         item=name(spec.item),
         rank=name(spec.rank),
         counts=name(spec.counts),
+        weights=name(spec.weights),
         about=tuple(map(table.name_of, spec.about)),
     )
     check_columns(table.grid, spec)
@@ -279,10 +289,7 @@ def read_counts(grid: Grid, name: str | None, rows: np.ndarray) -> np.ndarray:
     if (numbers < 1).any():
         row = rows[int(np.argmax(numbers < 1))]
         text = column.text(row)
-        if "survey weights" in (hint := weight_hint(text)):
-            hint += (
-                f": leave out {option('count')}, or name the column in {option('about')} instead"
-            )
+        hint = weight_hint(text, f"name the column in {option('weight')} instead")
         raise RankingsError(
             f"{grid.at(row, column)}: expected a positive whole number, got {text[:40]!r}{hint}"
         )
@@ -293,6 +300,33 @@ def read_counts(grid: Grid, name: str | None, rows: np.ndarray) -> np.ndarray:
             "can be read"
         )
     return numbers
+
+
+def read_weights(grid: Grid, name: str, rows: np.ndarray) -> np.ndarray:
+    """Return the survey weights of the judges in these rows, floats from 0 on."""
+    column = grid.column(name)
+    weights = column.mapped(_weight_in, float)[rows]
+    if (broken := np.isnan(weights)).any():
+        odd = rows[broken]
+        text = column.text(int(odd[0]))
+        raise RankingsError(
+            f"{grid.at(int(odd[0]), column)}: expected a weight, a number from 0 on, got "
+            f"{repr(text[:40]) if text else 'an empty cell'}{grid.also(odd)}; write 0 to leave a "
+            "judge out"
+        )
+    if not weights.any():
+        raise RankingsError(
+            f"{grid.name}: all weights in the column {name!r} are 0: leave out {option('weight')}"
+        )
+    return weights
+
+
+def _weight_in(text: str) -> float:
+    """Return the weight that a text says, NaN if it says none."""
+    if not re.fullmatch(r"\+?(?:[0-9]+[.,]?[0-9]*|[.,][0-9]+)(?:[eE][-+]?[0-9]+)?", text.strip()):
+        return math.nan
+    number = float(text.strip().replace(",", "."))
+    return number if math.isfinite(number) else math.nan
 
 
 def read_offers(

@@ -18,6 +18,7 @@ from numpyro_rankings.rankings.names import names_counted, names_shown
 from numpyro_rankings.rankings.orderings import listed_items
 from numpyro_rankings.rankings.partial_orders import build_partial_orders
 from numpyro_rankings.rankings.preferences import above_of_levels
+from numpyro_rankings.rankings.weights import WeightedRankings
 from numpyro_rankings.readers.added_columns import without_added_columns
 from numpyro_rankings.readers.answers import EMPTY
 from numpyro_rankings.readers.ballots import BallotCounts
@@ -27,6 +28,7 @@ from numpyro_rankings.readers.grids import Grid, read_grid, refuse_ranks_in_brac
 from numpyro_rankings.readers.headers import below_title, choose, fold_header
 from numpyro_rankings.readers.layouts import LAYOUTS, layout_of_table, refuse_pairs
 from numpyro_rankings.readers.lists import Lists
+from numpyro_rankings.readers.mixed_lists import numbers_apart
 from numpyro_rankings.readers.other_questions import columns_of_pairs
 from numpyro_rankings.readers.questions import (
     QuestionSpec,
@@ -35,6 +37,7 @@ from numpyro_rankings.readers.questions import (
     read_counts,
     read_judges,
     read_offers,
+    read_weights,
     with_names_of_columns,
 )
 from numpyro_rankings.readers.ties import settle_ties
@@ -61,6 +64,8 @@ class Survey(NamedTuple):
     - **rows** - (N,) int, the line or row of the file that each ranking is in, or None if that is
       not known.
     - **ballots** - how many ballots each rule touched, or None if the file has no ballots.
+    - **weights** - (N,) survey weight of each judge, as the file has them, or None if none were
+      asked for.
     - **items_about** - texts by what they say, such as a party, one for each item; None if the file
       says nothing about them.
     """
@@ -74,6 +79,7 @@ class Survey(NamedTuple):
     rows: np.ndarray | None = None
     ballots: BallotCounts | None = None
     items_about: dict[str, list[str]] | None = None
+    weights: np.ndarray | None = None
 
     @property
     def place(self) -> np.ndarray:
@@ -104,7 +110,10 @@ def with_top(survey: Survey, top: int) -> Survey:
     if not number:
         return survey._replace(notes=[*survey.notes, note])
     orderings = np.asarray(whole.orderings)[:, :top]
-    merged, rows = build_rankings(orderings, whole.items, counts, whole.choice_sets).merged()
+    cut = build_rankings(orderings, whole.items, counts, whole.choice_sets)
+    if isinstance(whole, WeightedRankings):
+        cut = whole.with_lists(cut)
+    merged, rows = cut.merged()
     label_index = _places(rows[np.asarray(whole.row_index)[survey.label_index]])
     return survey._replace(rankings=merged, label_index=label_index, notes=[*survey.notes, note])
 
@@ -130,19 +139,35 @@ def with_sample(survey: Survey, number: int) -> Survey:
     whole = survey.rankings
     if number >= (total := whole.num_rankings):
         return survey
-    kept = np.sort(np.random.default_rng(0).choice(total, number, replace=False))
+    kept = judges_drawn(total, number)
     row_of_judge = np.asarray(whole.row_index)[survey.label_index][kept]
     counts = np.bincount(row_of_judge, minlength=whole.num_rows)
     rows = np.flatnonzero(counts)
-    note = f"{number:,} of {plural(total, 'judge')} drawn at random; the others are left out"
+    note = f"{number:,} of {plural(total, 'judge')} drawn at random"
+    new_row, taken, weights = np.searchsorted(rows, row_of_judge), whole, survey.weights
+    if isinstance(whole, WeightedRankings) and weights is not None:
+        note = f"{note}, and the judges keep their weights"
+        weights = weights[kept]
+        if not weights.any():
+            raise RankingsError("all judges of the sample have weight 0: draw more")
+        taken = whole.unweighted()
+    taken = taken._take(rows, counts[rows])
+    if weights is not None and isinstance(taken, Rankings):
+        taken = WeightedRankings.of_judges(taken, new_row, weights)
     return survey._replace(
-        rankings=whole._take(rows, counts[rows]),
-        label_index=_places(np.searchsorted(rows, row_of_judge)),
+        rankings=taken,
+        weights=weights,
+        label_index=_places(new_row),
         judges=None if survey.judges is None else [survey.judges[k] for k in kept],
         about={name: [texts[k] for k in kept] for name, texts in survey.about.items()},
         rows=None if survey.rows is None else np.asarray(survey.rows)[kept],
         notes=[*survey.notes, note],
     )
+
+
+def judges_drawn(total: int, number: int) -> np.ndarray:
+    """Return which of all judges are drawn, in their order, (number,)."""
+    return np.sort(np.random.default_rng(0).choice(total, number, replace=False))
 
 
 def _places(rows: np.ndarray) -> np.ndarray:
@@ -170,6 +195,8 @@ def read_layout(source: Any, layout: str | None = None, **options: Any) -> Surve
         refuse_ballot_as_header(grid, spec, source)
     table = fold_header(grid, given.header_rows if spec.has_header else 1)
     spec = with_names_of_columns(spec, table)
+    table, spec, about_numbers = numbers_apart(table, spec)
+    layout = "cell" if layout is None and about_numbers else layout
     picked, about_columns = choose(table, spec.patterns, spec.special)
     refuse_number_of_ballot(table.grid, picked, spec)
     if spec.is_turned:
@@ -186,7 +213,7 @@ def read_layout(source: Any, layout: str | None = None, **options: Any) -> Surve
     chosen.check_options(given)
     spec = spec._replace(aliases=read_aliases(given.aliases))
     columns, spec, about_others = chosen.find_columns(table, picked, spec)
-    notes += [*about_added, *about_columns, *about_layout, *about_others]
+    notes += [*about_added, *about_numbers, *about_columns, *about_layout, *about_others]
     question = chosen.read(table, columns, spec, [*table.grid.notes, *table.notes, *notes])
     lists = chosen.lists(question)
     if spec.items is None:
@@ -242,9 +269,13 @@ def survey_of_lists(
     judges = None
     if spec.judge is not None:
         judges = read_judges(grid, spec.judge, lists.rows, spec.is_not_offered)
+    weights = None if spec.weights is None else read_weights(grid, spec.weights, lists.rows)
     lists, about_offers = _with_offers(grid, spec, lists)
     lists, places, counts, about_ties = settle_ties(lists, counts, spec.ties)
     by_row, about_others = _by_row(spec, lists, counts)
+    if weights is not None:
+        weights = weights[places]
+        by_row = _weighted(grid.name, by_row, weights)
     about = {
         name: np.repeat(grid.column(name).mapped(str, object)[lists.rows], counts).tolist()
         for name in spec.about
@@ -259,7 +290,19 @@ def survey_of_lists(
         [*notes, *about_ties, *about_offers, *about_others],
         np.repeat(grid.numbers[lists.rows], counts),
         lists.ballots,
+        weights=weights,
     )
+
+
+def _weighted(name: str, by_row: Rankings | Orders, weights: np.ndarray) -> Rankings:
+    """Return a row for each judge, with weights."""
+    if not isinstance(by_row, Rankings):
+        ways = f"add {option('ties', 'order', False)} or {option('ties', 'drop', False)}"
+        raise RankingsError(
+            f"{name}: {option('weight')} is for lists without ties, and not for pairs: {ways} if "
+            f"items are tied, or leave out {option('weight')}"
+        )
+    return WeightedRankings.of(by_row, weights)
 
 
 def _by_row(

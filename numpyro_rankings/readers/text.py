@@ -225,11 +225,15 @@ def check_writable_texts(name: str, texts: Iterable[object]) -> None:
             )
 
 
-def weight_hint(text: str) -> str:
-    """Return what to say of a count that has thousands, or looks like a survey weight, or both."""
+def weight_hint(text: str, instead: str = "") -> str:
+    """Return what to say of a count that has thousands, or looks like a survey weight, or both.
+
+    :param instead: what to do with a weight; by default, to write a table.
+    """
     is_thousands = re.fullmatch(r"[1-9][0-9]{0,2}(?:([,. '’])[0-9]{3})(?:\1[0-9]{3})*", text)
     hint = "; write thousands without marks between the digits" if is_thousands else ""
     is_weight = re.fullmatch(r"[0-9]*[.,][0-9]+(?:e[-+]?[0-9]+)?", text)
     if is_weight and not (is_thousands and "," in text):
-        hint += "; survey weights are not counts, and cannot be used yet"
+        instead = instead or f"write a table with a column of them for {option('weight')}"
+        hint += f"; survey weights are not counts: {instead}"
     return hint

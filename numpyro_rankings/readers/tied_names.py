@@ -154,6 +154,7 @@ def find_ties(
                 names[x] = listed
             elif is_equal or (mark in PARTLY and any(are_known)):
                 unsure[x] = listed
+        alone |= {y for x in left for y in names.get(x, ())}
     return TiedNames(names, unsure, joined)
 
 

@@ -29,7 +29,7 @@ def turn(
     The column of ``spec.judge``, by default the first one, has the names of the new columns.
     """
     grid = table.grid
-    if spec.about or spec.counts or spec.item or spec.rank:
+    if spec.about or spec.counts or spec.weights or spec.item or spec.rank:
         raise RankingsError(
             f"{option('transpose', True)} goes with {option('judge')} and {option('columns')}, not "
             "with options that name other columns: judges are the columns"

@@ -14,11 +14,11 @@ from numpyro_rankings import plots, words
 from numpyro_rankings.posterior.judges import by_group
 from numpyro_rankings.posterior.point_estimates import ReferencePartition
 from numpyro_rankings.report.blocs_in_words import BEFORE_EXPLAINED, NO_INTERVALS, NO_ORDER_IN_WORDS
-from numpyro_rankings.report.findings import Findings
+from numpyro_rankings.report.findings import JUDGES, Findings
 from numpyro_rankings.report.judgements import lacks_order
 from numpyro_rankings.report.next_steps import Step, next_steps
 from numpyro_rankings.report.overall import trust
-from numpyro_rankings.report.page import Figure, Status, embedded_figure
+from numpyro_rankings.report.page import Figure, Status, embedded_figure, sentence
 from numpyro_rankings.report.path_in_words import path_in_words
 from numpyro_rankings.words import number, plural
 
@@ -150,7 +150,12 @@ def left_in_words(findings: Findings) -> str:
 
 
 def files_in_words(findings: Findings) -> str:
-    """Say which table has the group of each ranking or point; nothing if no tables are written."""
+    """Say which table has the group of each ranking or point; nothing if no tables are written.
+
+    If a sample was fitted, it says of how many, and who is in the table.
+    """
+    if JUDGES in findings.details:
+        return f"{sentence(findings.details[JUDGES])}."
     if "command" not in findings.details or findings.reference is None:
         return ""
     of_blocs = "" if findings.blocs is None else "bloc and "
@@ -312,7 +317,7 @@ def _judges_in_words(findings: Findings, about: Columns) -> list[list[str]]:
     if len(findings.profiles) < 2:
         return lines
     for column, texts in about.items():
-        table = by_group(column, texts, group_of_each(findings, held), len(held))
+        table = by_group(column, texts, group_of_each(findings, held), len(held), findings.weights)
         *by_line, of_all = table.values
         for line, values in zip(lines, by_line, strict=True):
             if np.isnan(values).all():
@@ -350,17 +355,21 @@ def judges_of_groups(findings: Findings, about: Columns) -> list[Judges]:
     if len(profiles) < 2:
         return []
     shown = (findings.held or profiles)[:_CLUSTERS_IN_TABLE]
-    return judges_in_tables(about, group_of_each(findings, shown), numbered("group", len(shown)))
+    names = numbered("group", len(shown))
+    return judges_in_tables(about, group_of_each(findings, shown), names, findings.weights)
 
 
-def judges_in_tables(about: Columns, labels: np.ndarray, names: Sequence[str]) -> list[Judges]:
+def judges_in_tables(
+    about: Columns, labels: np.ndarray, names: Sequence[str], weights: np.ndarray | None = None
+) -> list[Judges]:
     """Say who is in each part of the judges, by each column about them.
 
     :param labels: (N,) the part of each judge, from 0; those in no part have a larger number.
+    :param weights: of the judges, as of :func:`by_group`.
     """
     tables = []
     for column, texts in about.items():
-        table = by_group(column, texts, labels, len(names))
+        table = by_group(column, texts, labels, len(names), weights)
         spec = ".4g" if table.is_number else ".0%"
         cells = [[number(x, spec) for x in values] for values in table.values]
         for texts, counts in zip(cells, () if table.counts is None else table.counts, strict=False):

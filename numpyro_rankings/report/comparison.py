@@ -24,7 +24,14 @@ from numpyro_rankings.posterior.predictive_checks import (
     posterior_predictive_checks,
 )
 from numpyro_rankings.posterior.stacking import leave_one_out
-from numpyro_rankings.rankings import Comparisons, Orders, Rankings, check_rankings, check_rows
+from numpyro_rankings.rankings import (
+    Comparisons,
+    Orders,
+    Rankings,
+    check_rankings,
+    check_rows,
+    refuse_weights,
+)
 from numpyro_rankings.rankings.counts import never_compared, sets_apart
 from numpyro_rankings.report.judgements import count_outside
 from numpyro_rankings.report.page import sentence
@@ -210,6 +217,7 @@ def compare(
        leave-one-out cross-validation and WAIC", Statistics and Computing 27.
     """
     check_rows(rankings, takes_comparisons=True)
+    refuse_weights(rankings, "compare")
     check_whole("kfold", kfold, 0)
     left_out: list[str] = []
     if kfold == 1 or kfold > rankings.num_rankings:

@@ -15,6 +15,7 @@ from numpyro_rankings.posterior.places import places_of
 from numpyro_rankings.posterior.point_estimates import credible_ball
 from numpyro_rankings.posterior.predictive_checks import PredictiveChecks
 from numpyro_rankings.rankings import Comparisons, PartialOrders, Rankings
+from numpyro_rankings.rankings.weights import worth_of
 from numpyro_rankings.report.answers import (
     CLUSTERS_SHOWN,
     figures_of_groups,
@@ -130,7 +131,7 @@ def _largest_groups(
     shown = (findings.held or findings.profiles)[:CLUSTERS_SHOWN]
     amounts = np.zeros((rankings.num_rows, len(shown) + 1))
     np.add.at(amounts, (rankings.row_index, group_of_each(findings, shown)), 1)
-    return amounts[:, : len(shown)], numbered("group", len(shown))
+    return worth_of(rankings, amounts[:, : len(shown)]), numbered("group", len(shown))
 
 
 def figure_of_summary(

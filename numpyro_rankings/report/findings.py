@@ -39,20 +39,25 @@ from numpyro_rankings.posterior.diagnostics import (
     verdict,
 )
 from numpyro_rankings.posterior.draws import Draws
+from numpyro_rankings.posterior.item_effects import ItemEffects
 from numpyro_rankings.posterior.partitions import evenly
 from numpyro_rankings.posterior.point_estimates import ReferencePartition, reference_partition
 from numpyro_rankings.posterior.predictive_checks import PredictiveChecks
 from numpyro_rankings.posterior.slates import Slates
+from numpyro_rankings.posterior.slates_by import SlatesBy
 from numpyro_rankings.posterior.stacking import posterior_by_weight, stack_fitted_chains
+from numpyro_rankings.predict import SharesBy
 from numpyro_rankings.rankings import (
     Comparisons,
     Orders,
     PartialOrders,
     Rankings,
     RankingsError,
+    WeightedRankings,
     check_rows,
 )
 from numpyro_rankings.rankings.counts import sets_apart, ties_in_words
+from numpyro_rankings.rankings.weights import weights_in_words
 from numpyro_rankings.words import percent
 
 if TYPE_CHECKING:
@@ -64,6 +69,7 @@ if TYPE_CHECKING:
 # pairs. With more items there are none.
 _CHECK_DRAWS, _CHECK_DRAWS_LEAST, _CHECK_ENTRIES = 50, 10, 2**26
 BEGUN_WITH = "begun with"  # its name in the details of a run that was resumed
+JUDGES = "judges"  # and that of how many were fitted, if a sample was
 _LITTLE_GAIN = 0.1  # nats a ranking that all groups gain over one population
 FEW_GROUPS = 4  # so many are read one by one; of more, blocs are the coarse view
 _TOO_MUCH_WORK = (
@@ -103,8 +109,16 @@ class Findings(NamedTuple):
     - **ties** - how many judges tie items, in words; nothing of rankings.
     - **mistakes** - of comparisons that may be mistakes, the draws of the probability that one is,
       (D,); else None.
+    - **weights** - (N,) survey weights of the judges in the order of the labels; None without. The
+      sizes of the profiles are then those in the population, and there are neither checks nor
+      blocs.
+    - **weighting** - what the weights are worth, in words; nothing without.
     - **slates** - what the groups that hold, or where these come first the blocs, do with slates of
       items; None without slates.
+    - **slates_by** - shares of these groups, and of the slates, by what is known of the judges: by
+      column.
+    - **shares_by** - the shares of the groups that hold at values of covariates; None without any.
+    - **item_effects** - what covariates of the items do to their weights; None without any.
     """
 
     data: Any
@@ -123,7 +137,12 @@ class Findings(NamedTuple):
     apart: Sequence[Sequence[str]] = ()
     ties: str = ""
     mistakes: np.ndarray | None = None
+    weights: np.ndarray | None = None
+    weighting: str = ""
     slates: Slates | None = None
+    slates_by: Mapping[str, SlatesBy] | None = None
+    shares_by: SharesBy | None = None
+    item_effects: ItemEffects | None = None
 
     @property
     def family(self) -> RankingFamily | None:
@@ -273,6 +292,8 @@ def findings_of(
         apart=_sets_apart(rankings),
         ties="" if rankings is None else ties_in_words(rankings),
         mistakes=_mistakes(described),
+        weights=_weights_of_judges(rankings),
+        weighting=_weighting(rankings),
     )
     of_blocs, why_none = _blocs_of(findings, rankings, blocs)
     return findings._replace(blocs=of_blocs, no_blocs=why_none)
@@ -282,6 +303,25 @@ def _mistakes(posterior: Any) -> np.ndarray | None:
     """Return the draws of the probability that a comparison is a mistake, (D,), if there is one."""
     probability = posterior.get(MISTAKE)
     return None if probability is None else np.asarray(probability).ravel()
+
+
+def _weights_of_judges(rankings: Rankings | Orders | None) -> np.ndarray | None:
+    """Return the survey weights of the judges, in the order of the labels, if they have any."""
+    if rankings is None or rankings.weights is None:
+        return None
+    return np.asarray(rankings.weights, float)[np.asarray(rankings.row_index)]
+
+
+def _weighting(rankings: Rankings | Orders | None) -> str:
+    """Say what the survey weights are worth, and what is left out for them."""
+    if not isinstance(rankings, WeightedRankings):
+        return ""
+    return (
+        f"Weighted, {weights_in_words(rankings)}. Shares, their intervals, and sizes, which are "
+        f"shares of {rankings.num_rankings:,}, are those of the weighted population. Predictive "
+        "checks and blocs are left out, and all runs have the same weight: these are not computed "
+        "with survey weights."
+    )
 
 
 def _sets_apart(rankings: Rankings | Orders | None) -> Sequence[Sequence[str]]:
@@ -330,7 +370,7 @@ def _blocs_of(
     """Return the blocs, and why there are none although there are many groups."""
     if rankings is None or asked is None or isinstance(asked, Blocs):
         return asked if isinstance(asked, Blocs) else None, ""
-    if isinstance(rankings, Comparisons):
+    if isinstance(rankings, Comparisons) or (rankings.weights is not None and asked == "auto"):
         return None, ""
     if not isinstance(asked, str):
         return find_blocs(findings.data, rankings, asked), ""
@@ -414,6 +454,8 @@ def _with_weights(data: Any, rankings: Rankings | Orders | None, table: "pd.Data
     has_weights = STACKING_WEIGHTS in posterior.attrs
     if rankings is None or has_weights or not _do_chains_disagree(table):
         return data
+    if rankings.weights is not None:  # stacking would predict a judge of the sample
+        return data
     try:
         weights = stack_fitted_chains(Draws.of({"posterior": posterior}, rankings)).weights
     except RankingsError:  # partial orders, or comparisons, whose likelihood has too many terms
@@ -432,6 +474,8 @@ def _check(
 ) -> PredictiveChecks | None:
     """Return predictive checks of some of the draws; None if there are too many items."""
     if draws is None or isinstance(draws.orders, Comparisons):
+        return None
+    if checks == "auto" and draws.given.weights is not None:
         return None
     if not isinstance(checks, str):
         return checks

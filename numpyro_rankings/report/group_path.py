@@ -84,7 +84,7 @@ def group_path(
     others. Its agreement is below 3 divided by its size, which chance alone may make, but at least
     1% and at most 3%.
 
-    :param rankings: to fit.
+    :param rankings: to fit; N is their effective number if judges have survey weights.
     :param family: as of :class:`~numpyro_rankings.infer.TemperedMixture`.
     :param max_components: the largest K.
     :param effective_sizes: z N, increasing up to N; by default 60 from 2 to N, evenly in their
@@ -116,14 +116,15 @@ def group_path(
             f"group_path takes Rankings, and no {type(rankings).__name__}; compare takes them, and "
             "says which number of groups predicts best"
         )
-    check_rankings(rankings)
+    if not isinstance(rankings, Rankings):
+        check_rankings(rankings)
     check_whole("max_components", max_components)
     check_whole("num_ladders", num_ladders)
     check_whole("num_warmup", num_warmup, 0)
     check_whole("num_samples", num_samples)
     if num_samples < LEAST_DRAWS:
         raise ValueError(f"num_samples must be at least {LEAST_DRAWS}, got {num_samples}")
-    effective_sizes = _checked_sizes(effective_sizes, rankings.num_rankings)
+    effective_sizes = _checked_sizes(effective_sizes, rankings.effective_number)
     log_prior = _checked_prior(prior, max_components)
     key = jax.random.key(0) if key is None else key
 
@@ -278,14 +279,14 @@ def _agreed_size(
     return float(sizes[-1] if not len(apart) else sizes[max(apart[0] - 1, 0)])
 
 
-def _checked_sizes(sizes: Sequence[float] | None, most: int) -> list[float]:
+def _checked_sizes(sizes: Sequence[float] | None, most: float) -> list[float]:
     if sizes is None:
         return np.geomspace(min(_FIRST_SIZE, most / 2), most, _NUM_SIZES).tolist()
     array = np.asarray(sizes, float)
     increases = array.ndim == 1 and len(array) > 0 and np.all(np.diff(array) > 0)
     if not increases or not (array[0] > 0 and array[-1] <= most):
         raise ValueError(
-            f"effective_sizes must increase, from above 0 to at most the {most} rankings, got "
+            f"effective_sizes must increase, from above 0 to at most the {most:.9g} rankings, got "
             f"{sizes!r}"
         )
     return array.tolist()

@@ -21,7 +21,6 @@ from numpyro_rankings.report.page import Status
 from numpyro_rankings.words import duration, plural
 from numpyro_rankings.words.commands import (
     DEFAULT_MODEL,
-    assign_command,
     beside,
     compare_command,
     with_options,
@@ -30,8 +29,7 @@ from numpyro_rankings.words.commands import (
 # options of fit that go without those that a step proposes
 _OF_POOLS = ("--alpha", "--sigma", "--phi", "--gamma")
 _OF_MIXTURE = ("--blocs", "--components", "--max-clusters", "--init")
-# a ladder looks up each different ranking in each step
-_MANY_RANKINGS, _SAMPLE = 3000, 1000
+_SAMPLE = 2000  # of more, because a ladder looks up each different ranking in each step
 _OF_RUNS = "fit", "cluster"  # the commands that make them
 _OF_SAMPLER = ("--assignment", "--approximate", "--sigma", "--phi", "--gamma")
 
@@ -51,8 +49,7 @@ def next_steps(findings: Findings, status: Status | None = None) -> list[Step]:
     if findings.data is None:  # the run goes on, and says how long
         return []
     judged = judgements_of(findings)
-    steps = [*_of_results(findings, judged, status), *_compare(findings, judged)]
-    return [*steps, *_assign(findings, judged)]
+    return [*_of_results(findings, judged, status), *_compare(findings, judged)]
 
 
 def _of_results(findings: Findings, judged: Judgements, status: Status | None) -> list[Step]:
@@ -71,9 +68,12 @@ def _of_results(findings: Findings, judged: Judgements, status: Status | None) -
         return [*steps, *use]
     if not judged.are_apart:
         return [*steps, *_go_on(findings, status), *use]
+    places = "are in different places"
+    if findings.reference is not None:
+        places = "have found different groups"
     text = (
-        f"Do not wait for the chains: with R-hat {judged.r_hat:.2f} they have found different "
-        "groups, and may never agree, however long they run."
+        f"Do not wait for the chains: with R-hat {judged.r_hat:.2f} they {places}, and may never "
+        "agree, however long they run."
     )
     # what can be used, before what may help
     return [*use, *steps, Step(text), *instead(findings)]
@@ -86,15 +86,6 @@ def _compare(findings: Findings, judged: Judgements) -> list[Step]:
         return []
     text = "The model misses something. See which model and number of groups predict better"
     return [_step(text, compare_command(command) if _is_own(command, "fit") else "")]
-
-
-def _assign(findings: Findings, judged: Judgements) -> list[Step]:
-    """Say how those that were not drawn get a group, if some of the judges were fitted."""
-    command = findings.details.get(BEGUN_WITH, findings.details.get("command", ""))
-    if findings.reference is None or judged.chains == "bad" or not _is_own(command, "fit"):
-        return []
-    others = assign_command(command)
-    return [Step("Put all judges of the file into these groups:", others)] if others else []
 
 
 def _go_on(findings: Findings, status: Status | None) -> list[Step]:
@@ -159,7 +150,7 @@ def _by_ladders(findings: Findings, number: object) -> Step:
     model = _with_model(findings)
     options = {**model, "--components": number, "--sampler": "tempered"}
     text = "Chains on ladders may find the same groups from every start (--sampler tempered)"
-    if number == "auto" and findings.total >= _MANY_RANKINGS:
+    if number == "auto" and findings.total > _SAMPLE:
         options["--sample"] = _SAMPLE
         text += f". With so many rankings let them find those of {_SAMPLE:,} (--sample)"
     command = _another(findings, "tempered", options, (*_OF_MIXTURE, "--alpha", *_OF_SAMPLER))
@@ -187,7 +178,7 @@ def _components(findings: Findings, number: int, text: str) -> Step:
             size = _at_the_end(findings, "rung_effective_size")
             options["--effective-size"] = f"{size:.6g}"
     if number == 1:
-        dropped.append("--alpha")
+        dropped += ["--alpha", "--shares-by"]
     said_so = " ".join(f"{option} {value}" for option, value in options.items())
     command = _another(findings, plural(number, "group").replace(" ", "-"), options, dropped)
     return _step(f"{text} ({said_so})", command)

@@ -45,6 +45,8 @@ def overall(findings: Findings) -> Verdict:
     others += [*_describe_agreement(findings, judged), *_describe_fit(judged)]
     if findings.mistakes is not None:
         others.append(("good", findings.mistakes_in_words))
+    if findings.weighting:
+        others.append(("good", findings.weighting))
     if findings.apart:
         others.append(("care", f"{sentence(never_compared(findings.apart))}."))
     level = min((what[0], *(x[0] for x in others)), key=_LEVELS.index)

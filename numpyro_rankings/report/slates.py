@@ -9,11 +9,12 @@ from numpyro_rankings.report.findings import Findings
 
 
 class SlatesShown(NamedTuple):
-    """The section about slates: which items they have, and a table."""
+    """The section about slates: which items they have, a table, and by what there are files."""
 
     in_words: str
     headings: Sequence[str]
     rows: Sequence[Row]
+    files_by: str
 
 
 def noun_of(findings: Findings) -> str:
@@ -48,4 +49,5 @@ def slates_shown(findings: Findings) -> SlatesShown | None:
         for k, slate in enumerate(found.slates)
     ]
     headings = (noun_of(findings), "share", "its slate", "cohesion", "crossover", "first place")
-    return SlatesShown("; ".join(members), headings, rows)
+    by = words.listed([*findings.slates_by]) if findings.slates_by else ""
+    return SlatesShown("; ".join(members), headings, rows, by)

@@ -34,11 +34,13 @@ from numpyro_rankings.report.figures import (
     predictive_checks,
     traces,
 )
-from numpyro_rankings.report.findings import Findings, findings_of, in_order
+from numpyro_rankings.report.findings import JUDGES, Findings, findings_of, in_order
 from numpyro_rankings.report.glossary import glossary, how_found
+from numpyro_rankings.report.item_effects import effects_shown
 from numpyro_rankings.report.overall import overall
 from numpyro_rankings.report.page import Status, embedded_figure, rankings_in_words, write_page
 from numpyro_rankings.report.path import path_shown
+from numpyro_rankings.report.shares import shares_shown
 from numpyro_rankings.report.slates import slates_shown
 from numpyro_rankings.report.slides import save_figures
 
@@ -155,7 +157,7 @@ def write_findings(
 
 def _of_summary(findings: Findings, rankings: Rankings | Orders) -> dict[str, Any]:
     """Return what the summary shows in its own way: a figure, and less of how it was made."""
-    told = ("data", "how the file was read", "command", "versions")
+    told = ("data", "how the file was read", "survey weights", JUDGES, "command", "versions")
     details = {name: findings.details[name] for name in told if name in findings.details}
     figure = figure_of_summary(findings, rankings)
     left = max(0, rankings.num_items - ITEMS_IN_SUMMARY)
@@ -193,6 +195,8 @@ def _view_of_rankings(
         "blocs": blocs_shown(findings, about),
         "path": path_shown(findings),
         "slates": slates_shown(findings),
+        "shares_by": shares_shown(findings),
+        "effects": effects_shown(findings),
         "groups": groups(findings, columns, about),
         "judges": judges_of_groups(findings, about),
         "passing": passing_groups(findings, columns),

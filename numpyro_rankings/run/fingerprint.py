@@ -140,6 +140,11 @@ def _describe_models(
     return all_sites, code, is_traced and bool(all_sites)
 
 
+def class_of(kernel: type[MCMCKernel]) -> str:
+    """Return the class of a kernel, as a store has it."""
+    return f"{kernel.__module__}.{kernel.__qualname__}"
+
+
 def digest(*parts: Any) -> str:
     """Return a hash of texts and arrays in their order."""
     content = hashlib.sha256()
@@ -192,7 +197,7 @@ class Fingerprint:
     def of_kernel(self, kernel: MCMCKernel) -> dict[str, str]:
         """Return the class of a kernel and its settings, by name."""
         settings = {name: self.of(x) for name, x in settings_of_kernel(kernel).items()}
-        of_class = f"{type(kernel).__module__}.{type(kernel).__qualname__}"
+        of_class = class_of(type(kernel))
         code = {} if is_installed(type(kernel)) else {CODE: self.of(type(kernel))}
         return {"class": of_class, **code, **dict(sorted(settings.items()))}
 

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import jax
 import numpy as np
 
 from numpyro_rankings.rankings import Rankings
@@ -12,7 +11,7 @@ def split_rows(rankings: Rankings, num_parts: int) -> Rankings:
     """Give each ranking a row, and add rows of count 0 to a multiple of the number of parts."""
     num_rows = rounded_for(rankings.num_rankings, num_parts)
     fields = _padded_rows(rankings, num_rows, is_expanded=True)
-    return jax.tree.unflatten(jax.tree.structure(rankings), fields)
+    return rankings._make(fields, rankings.tree_flatten()[1])
 
 
 def rounded_up(number: int) -> int:
@@ -31,15 +30,14 @@ def round_rows(rankings: Rankings) -> Rankings:
 
     The labels from N on are of the last row, which therefore always has count 0. If there are about
     as many rows as rankings, each ranking has a row. What is static no longer depends on the data
-    but through rounded numbers.
+    but through rounded numbers, and what survey weights are worth.
     """
     number, num_rows = rounded_up(rankings.num_rankings), rounded_up(rankings.num_rows + 1)
     is_expanded = num_rows >= number
     fields = _padded_rows(rankings, number if is_expanded else num_rows, is_expanded)
     names = tuple(f"item {i + 1}" for i in range(rankings.num_items))
-    if rankings.choice_sets is None:
-        fields.append(None)
-    return Rankings._make(fields, (rankings.num_items, names, number))
+    _, (*kind, num_items, _, _) = rankings.tree_flatten()
+    return rankings._make(fields, (*kind, num_items, names, number))
 
 
 def _padded_rows(rankings: Rankings, num_rows: int, is_expanded: bool) -> list[Any]:
@@ -52,6 +50,8 @@ def _padded_rows(rankings: Rankings, num_rows: int, is_expanded: bool) -> list[A
         missing = ((0, num_rows - len(x)), *((0, 0),) * (x.ndim - 1))
         return np.pad(x, missing, constant_values=fill)
 
-    counts = np.ones_like(rankings.counts) if is_expanded else rankings.counts
-    fields = [rows(rankings.orderings, -1), rows(rankings.lengths, 0), rows(counts, 0)]
-    return fields if rankings.choice_sets is None else [*fields, rows(rankings.choice_sets, True)]
+    leaves = dict(zip(rankings._leaves, rankings.tree_flatten()[0], strict=True))
+    if is_expanded:
+        leaves["counts"] = np.ones_like(rankings.counts)
+    fill = {"orderings": -1, "choice_sets": True}
+    return [None if x is None else rows(x, fill.get(name, 0)) for name, x in leaves.items()]

@@ -18,6 +18,8 @@ LABEL_FREE_QUANTITIES = {
     "phi": "φ",
     "gamma": "γ",
     "mistake_probability": "probability of a mistake",
+    "item_effects": "effect of covariate",
+    "residual_shape": "shape of the residuals",
     "unseen_weight": "weight of unlisted items",
     "population_entropy": "entropy of the weights",
     "top_weights": "weight of",

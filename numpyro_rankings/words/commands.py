@@ -1,7 +1,8 @@
 """Commands as text: the same one with other options, ready to copy."""
 
+import csv
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,25 +23,36 @@ _OF_FIT = (
         "--sampler",
         "--save",
         "--shape",
+        "--shares-by",
         "--sigma",
         "--slates",
         "--thin",
         "--warmup",
+        "--worths-by",
     ),
 )
 _OF_COMPARE = ("--evidence", "--kfold", "--models", "--no-process")
 
 
 def without(command: str, options: Collection[str]) -> list[str]:
-    """Return the words of a command without some options, their values and ``--force``."""
-    words, kept = iter(shlex.split(command)), []
+    """Return the words of a command without some options, their values and ``--force``.
+
+    Columns that only ``--shares-by`` says to be about the judges are then those of ``--about``.
+    """
+    words, kept, of_shares = iter(shlex.split(command)), [], ""
     for word in words:
-        if word in options:
-            if word not in _FLAGS:
-                next(words, None)
-        elif word != "--force" and word.partition("=")[0] not in options:
+        name, has_value, value = word.partition("=")
+        if name in options:
+            if name not in _FLAGS:
+                value = value if has_value else next(words, "")
+            of_shares = value if name == "--shares-by" else of_shares
+        elif word != "--force":
             kept.append(word)
-    return kept
+    if not of_shares:
+        return kept
+    texts = [_value(kept, "--about") or "", of_shares]
+    names = [x.strip() for row in csv.reader(texts, skipinitialspace=True) for x in row]
+    return shlex.split(answered(shlex.join(kept), {"about": tuple(dict.fromkeys(names))}))
 
 
 def with_options(command: str, options: Mapping[str, object], dropped: Collection[str] = ()) -> str:
@@ -50,9 +62,9 @@ def with_options(command: str, options: Mapping[str, object], dropped: Collectio
     :param dropped: options that it goes without.
     """
     words = without(command, {*options, *dropped})
-    for option, value in options.items():
-        words += [option, str(value)]
-    return shlex.join(words)
+    added = [word for option, value in options.items() for word in (option, str(value))]
+    end = words.index("--") if "--" in words else len(words)  # names of files follow
+    return shlex.join([*words[:end], *added, *words[end:]])
 
 
 def beside(
@@ -70,17 +82,6 @@ def beside(
 def compare_command(fit: str) -> str:
     """Return the command that compares models of the file that a command fits."""
     return _another(fit, "compare", {}, _OF_FIT)
-
-
-def assign_command(fit: str) -> str:
-    """Return the command that puts all judges of a file into the groups of a sample of them.
-
-    Nothing if the fit has no sample, or does not name its file first.
-    """
-    words = shlex.split(fit)
-    if "--sample" not in {word.partition("=")[0] for word in words} or words[2].startswith("-"):
-        return ""
-    return shlex.join([*words[:1], "assign", _folder(fit), words[2]])
 
 
 def fit_command(compare: str, options: Mapping[str, object]) -> str:
@@ -150,10 +151,15 @@ def words_of_options(answers: Mapping[str, Any]) -> list[str]:
 def _folder(command: str) -> str:
     """Return the folder of the results of a command."""
     words = shlex.split(command)
-    for option in ("--resume", "--out"):
-        for word, following in zip(words, [*words[1:], ""], strict=True):
-            if word == option:
-                return following
-            if word.startswith(f"{option}="):
-                return word.partition("=")[2]
-    return OUT
+    found = (_value(words, option) for option in ("--resume", "--out"))
+    return next((x for x in found if x is not None), OUT)
+
+
+def _value(words: Sequence[str], option: str) -> str | None:
+    """Return the value of an option in the words of a command; None if it is not there."""
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        if word == option:
+            return following
+        if word.startswith(f"{option}="):
+            return word.partition("=")[2]
+    return None

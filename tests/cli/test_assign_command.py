@@ -1,18 +1,21 @@
 """The command that puts new judges into the groups of a fit."""
 
+import argparse
 import contextlib
 import csv
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray as xr
 from helpers.command_line import QUICK_FIT, expect_error, rows_of, run, without_page
 
-from numpyro_rankings.cli.assign import _as_fitted, _named, _wants
-from numpyro_rankings.cli.kept import read_kept
+from numpyro_rankings.cli.assign import _as_fitted, _named, _print_summary, _wants
+from numpyro_rankings.cli.kept import Kept, read_kept
 from numpyro_rankings.cli.options import TableOptions
+from numpyro_rankings.predict import BlocMixture, GroupsOfJudges
 
 pytestmark = pytest.mark.usefixtures("one_program")
 
@@ -159,6 +162,20 @@ def test_blocs_are_told_where_the_page_is_about_them(results, folder, capsys):
             assert lines[row["bloc"]][1] == str(sum(x["bloc"] == row["bloc"] for x in found))
     sizes = kept.blocs.sizes
     assert lines["1"][3] == f"{(sizes[0] + 1) / (sizes.sum() + len(sizes)):.1%}"
+
+
+@pytest.mark.parametrize(("blocs_first", "little"), [(True, 2), (False, 1)])
+def test_what_is_too_short_is_counted_as_the_table_counts(capsys, blocs_first, little):
+    """Two judges tell no bloc from the other; of the three groups, one of them says something."""
+    blocs = np.array([[0.6, 0.4], [0.55, 0.45], [0.9, 0.1]])
+    groups = np.array([[0.3, 0.3, 0.4], [0.05, 0.5, 0.45], [0.45, 0.45, 0.1]])
+    shares = np.array([0.3, 0.3, 0.4, 0.0])
+    found = GroupsOfJudges(groups.argmax(1), groups.max(1), groups, np.zeros(3), shares, blocs, 9)
+    kept = Kept(None, None, BlocMixture({}, np.array([59.0, 39.0])), TableOptions(), blocs_first)
+    args = argparse.Namespace(file="new.csv", results=Path("out"))
+    _print_summary(args, kept, found, ["new-groups.csv"])
+    text = f"Too short to tell, or like any list: {little} ({little / 3:.1%})"
+    assert text in capsys.readouterr().out
 
 
 def test_names_with_commas_quotes_and_ends_of_lines(results, folder, capsys):

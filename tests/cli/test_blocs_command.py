@@ -62,7 +62,7 @@ def test_parties_are_beside_the_names_in_blocs(run_of, monkeypatch, capsys):
     _, survey = run_of(6)
     party = dict.fromkeys(survey.rankings.items, "Red Party (Red)")
     survey = survey._replace(items_about={"party": list(party.values())})
-    monkeypatch.setattr(fit, "_read", lambda _: survey)
+    monkeypatch.setattr(fit, "read_file", lambda *_: survey)
     assert main(FIT) == 0
     shown = " ".join(capsys.readouterr().out.split())
     rows = table("blocs.csv")

@@ -28,7 +28,7 @@ def no_sampling(monkeypatch):
     """
     further = {}
 
-    def sample(session, model, rankings, thin, _):
+    def sample(session, model, rankings, _, thin, __):
         length = session.plan.length
         sizes = model.components, model.max_clusters, session.plan.chains, length.draws // thin
         mcmc = fabricated_mcmc(rankings, *sizes, **further)
@@ -680,7 +680,7 @@ def test_many_rankings_are_thinned_and_said_so(small, capsys, monkeypatch):
     """Up to the first sweep."""
     kept = []
 
-    def sample(session, model, rankings, thin, _):
+    def sample(session, model, rankings, _, thin, __):
         kept.append(session.plan.length.draws // thin)
         raise KeyboardInterrupt
 

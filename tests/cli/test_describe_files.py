@@ -260,10 +260,14 @@ def test_weights_that_are_no_counts(weight, capsys, tmp_path):
         message = capsys.readouterr().err.strip()
         assert message == (
             f"numpyro-rankings: error: survey.csv:3: column 'w': expected a positive whole number, "
-            f"got '{weight}'; survey weights are not counts, and cannot be used yet: leave out "
-            "--count, or name the column in --about instead"
+            f"got '{weight}'; survey weights are not counts: name the column in --weight instead"
         )
     assert any(line.startswith("w: ") for line in described(capsys, *read, "--about", "w"))
+    value = float(weight.replace(",", "."))
+    effective = (1 + value) ** 2 / (1 + value**2)
+    said = f"weighted, 2 judges count as {effective:.0f} (design effect {2 / effective:.2f}); below"
+    lines = described(capsys, *read, "--weight", "w")
+    assert any(line.startswith(said) for line in lines), lines
     for other in ("1,000", "x", "-1", "0"):  # which say something else
         (tmp_path / "survey.csv").write_text(f"w;x;y;z\n1;1;2;3\n{other};2;1;3\n")
         assert main(["describe", *read, "--count", "w"]) == 2

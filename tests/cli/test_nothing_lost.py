@@ -98,7 +98,7 @@ def pressing(patch, place, name, number, times):
 
 
 # when the signals come: in a chunk, or when the run has ended
-CHUNK, REPORT, END = (Store, "append"), (fit, "_summarise"), (fit, "_write_assignments")
+CHUNK, REPORT, END = (Store, "append"), (fit, "_summarise"), (fit, "write_assigned")
 
 
 # the others are slow tests: one handler heeds both signals, see ended_by_signals
@@ -294,7 +294,7 @@ def test_a_command_has_the_folder_of_several_to_itself(monkeypatch, is_there):
     """From the time at which it reads what is there, or from the first that it writes."""
     if is_there:
         os.mkdir("out")
-    place, name = (fit, "read_sample") if is_there else (fit, "_choose_thinning")
+    place, name = (fit, "read_file") if is_there else (fit, "_choose_thinning")
 
     def look(*arguments):
         with pytest.raises(StoreError, match="in use"), lock_of(Path("out")):
@@ -308,14 +308,14 @@ def test_a_command_has_the_folder_of_several_to_itself(monkeypatch, is_there):
 
 
 def test_a_folder_of_several_that_comes_meanwhile(capsys, monkeypatch):
-    read = fit.read_sample
+    read = fit.read_file
 
     def other_command(*arguments):
-        monkeypatch.setattr(fit, "read_sample", read)
+        monkeypatch.setattr(fit, "read_file", read)
         os.mkdir("out")
         return read(*arguments)
 
-    monkeypatch.setattr(fit, "read_sample", other_command)
+    monkeypatch.setattr(fit, "read_file", other_command)
     assert main([*SEVERAL, "--out", "out"]) == 2
     assert "cannot write to out: File exists" in capsys.readouterr().err
     assert os.listdir("out") == []

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -14,6 +15,7 @@ import pytest
 import xarray as xr
 from helpers.command_line import SOI, interrupting_after, rows_of, run, without_page
 
+from numpyro_rankings import read_rankings
 from numpyro_rankings.cli import fit
 from numpyro_rankings.cli.fit_options import parse_options
 from numpyro_rankings.cli.models import AUTO, MODELS
@@ -217,7 +219,19 @@ def test_what_is_refused_is_refused_before_the_path(folder, monkeypatch, capsys)
 
     monkeypatch.setattr(module, "group_path", too_late)
     assert run(*AUTO_FIT, "--minutes", "0.5") == 2
-    assert "half of 0.5 minutes do not suffice for one component" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "half of 0.5 minutes do not suffice for one component" in said
+    fewer, process = re.search(r"such as --sample (\d+)(.*)", said).groups()
+    number = read_rankings("small.soi").num_rankings
+    assert 2 <= int(fewer) < number
+    assert process == ", or a Dirichlet process, --components dp"
+    # survey weights are not for a process
+    rows = "\n".join(f"{k},{'a,b,c' if k % 3 else 'c,b,a'},{1 + k % 2}" for k in range(number))
+    (folder / "t.csv").write_text(f"id,choice1,choice2,choice3,w\n{rows}\n")
+    weighted = ["fit", "t.csv", "--judge", "id", "--weight", "w", "--minutes", "0.5"]
+    assert run(*weighted) == 2
+    said = capsys.readouterr().err
+    assert said.strip().endswith(f"or fit fewer judges, such as --sample {number // 2}")
 
 
 def test_an_interrupt_during_the_path_leaves_nothing(folder, monkeypatch, capsys, one_program):

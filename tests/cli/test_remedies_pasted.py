@@ -106,3 +106,30 @@ def test_a_score_in_one_column(folder, capsys, table, options):
     first, above = survey.rankings.items.index("Reds"), shares_above(survey.rankings, [0, 1, 2])
     assert np.delete(above[first], first).tolist() == [1, 1]
     assert survey.rankings.num_rankings == 2
+
+
+ITEMS_IN_ROWS = "j1,A,1\nj1,B,2\nj1,C,3\nj2,B,1\nj2,A,2\nj2,C,3\n"
+
+
+@pytest.mark.parametrize(
+    ("table", "words", "options"),
+    [
+        (ITEMS_IN_ROWS, [], "--header none --layout long --judge 1 --item 2 --rank 3"),
+        (
+            ITEMS_IN_ROWS,
+            ["--layout", "long"],
+            "--layout long --header none --judge 1 --item 2 --rank 3",
+        ),
+        ("12,A>B>C\n5,B>A>C\n3,C>A\n", [], "--header none --count 1 --layout cell"),
+        ("12: A>B>C\n5: B>A>C\n3: C>A\n", [], "--header none --count 1"),
+        ("1 A>B>C\n2 B>A>C\n3 C>A\n", [], "--header none --judge 1"),
+        (
+            'id,ballot\n1,1>2>none of these\n2,"1,2,3"\n3,"2,1,3"\n',
+            ["--layout", "cell"],
+            "--layout cell --judge id --separator any",
+        ),
+        ('r,answer\n1,"[tea, milk]"\n2,"[milk, tea]"\n', [], "--judge r --layout cell"),
+    ],
+)
+def test_lists_in_cells_and_long_tables(folder, capsys, table, words, options):
+    assert pasted(folder, capsys, table, *words) == options

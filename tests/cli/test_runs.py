@@ -264,7 +264,7 @@ FAILURES = {
         failing(FULL, 25),
         "/out.run: No space left on device",
     ),
-    "the disk, in the end": ((fit, "_write_assignments"), failing(FULL), "cannot write to out: No"),
+    "the disk, in the end": ((fit, "write_assigned"), failing(FULL), "cannot write to out: No"),
     "memory, in the end": ((fit, "_summarise"), failing(MemoryError()), "out of memory"),
     "Ctrl-C while summarising": (
         (fit, "_summarise"),

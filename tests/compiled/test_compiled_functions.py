@@ -512,6 +512,7 @@ def distributions(x):
         lambda w, a: rd.PlackettLuceTies(jnp.log(w), jnp.log(a)[None]),
         (weights, alpha),
     )
+    yield "ScaledDirichlet", lambda w, a: rd.ScaledDirichlet(a, w), (weights, alpha)
     yield (
         "ChineseRestaurantProcess",
         lambda a: rd.ChineseRestaurantProcess(a, s.rows, 0.3),

@@ -93,6 +93,11 @@ CASES = {
         np.array([[0.5, -1.0, 0.2, 0.0], [0.0, 0.1, 0.7, -0.3]]),
         np.array([[-0.5, -2.0], [0.3, 0.1]]),
     ),
+    "scaled-dirichlet": (
+        rd.ScaledDirichlet,
+        np.array([[0.7, 1.5, 2.0], [1.0, 1.0, 3.0]]),
+        np.array([0.5, -1.0, 0.2]),
+    ),
     "ddcrp": (
         rd.DistanceDependentCRP,
         0.7,

@@ -22,6 +22,18 @@ def test_shares_of_categories():
     np.testing.assert_allclose(found.values, expected)
 
 
+def test_shares_and_quartiles_of_judges_with_weights():
+    weights = np.array([1.0, 3.0, 0.0, 2.0, 0.5, 0.0])
+    found = by_group("region", ["N", "S", "S", "S", "N", "S"], GROUPS, 3, weights)
+    headings = np.argsort(found.headings)  # N and S
+    expected = [[1 / 4, 3 / 4], [0.2, 0.8], [np.nan] * 2, [1.5 / 6.5, 5 / 6.5]]
+    np.testing.assert_allclose(found.values[:, headings], expected)
+    assert found.counts[:, headings].tolist() == [[1, 2], [1, 1], [0, 1], [2, 4]]  # of judges
+    texts, weights = [str(k) for k in range(20, 29)], np.array([0, 1, 1, 1, 7, 1, 1, 1, 1.0])
+    found = by_group("age", texts, np.zeros(9, int), 1, weights)
+    assert found.values[0].tolist() == [24, 24, 25]  # at 7, 3.5 and 10.5 of 14
+
+
 def test_rare_categories_are_put_together():
     found = by_group("town", [*"aabbccddeeffgh"], np.zeros(14, int), 1)
     assert found.headings == [*"abcdef", OTHERS]

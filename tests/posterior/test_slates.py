@@ -8,7 +8,7 @@ from helpers.simulated_slates import ITEMS, OWN, PREFERENCE, SLATES, slate_ballo
 from scipy.stats import beta
 
 from numpyro_rankings.posterior.blocs import Blocs
-from numpyro_rankings.posterior.slates import slates_of
+from numpyro_rankings.posterior.slates import names_for_votekit, slates_of
 from numpyro_rankings.rankings import PartialOrders, Rankings, RankingsError
 
 FOUR = {"a": "X", "b": "X", "c": "Y", "d": "Y"}
@@ -124,6 +124,19 @@ def test_what_votekit_reads():
     assert config["cohesion_mapping"]["B"]["B"] == pytest.approx(found.cohesion[1])
     same = found.take([0, 0]).to_votekit("bloc")
     assert list(same["cohesion_mapping"]) == ["bloc 1", "bloc 2"]
+
+
+def test_candidates_have_names_that_votekit_allows():
+    """Without : and blanks at the ends, no name twice; slates and blocs may have any names."""
+    items = ["A:B", "A-B", "~", "Ranking_1", " x ", "Ranking_x"]
+    names = ["A-B (2)", "A-B", "(~)", "(Ranking_1)", "x", "Ranking_x"]
+    assert names_for_votekit(items) == names
+    assert names_for_votekit(["a:", "a-", "a- (2)"]) == ["a- (3)", "a-", "a- (2)"]
+    rankings = Rankings.from_orderings([[0], [2]], items=["a:1", "b", "~", "d"], counts=[9, 9])
+    config = of_one(rankings, {"a:1": "X:", "b": "X:", "~": "~", "d": "~"}).to_votekit()
+    assert config["slate_to_candidates"] == {"X:": ["a-1", "b"], "~": ["(~)", "d"]}
+    (of_bloc,) = config["preference_mapping"].values()
+    assert {x: [*y] for x, y in of_bloc.items()} == config["slate_to_candidates"]
 
 
 @pytest.mark.parametrize(

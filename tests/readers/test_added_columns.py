@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from numpyro_rankings import RankingsError, read_survey
-from numpyro_rankings.readers.added_columns import (
-    added_columns,
+from numpyro_rankings.readers.added_columns import added_columns
+from numpyro_rankings.readers.with_columns import (
     check_kind,
     name_with_columns,
     write_with_columns,

@@ -840,7 +840,12 @@ BAD = {
     "two columns of cells": (
         "id,list,more\na,A;B,x\n",
         {"layout": "cell"},
-        ["has one column, not 3", "--columns"],
+        ["what is 'id' beside the lists in 'list'?", "--judge id", "--columns list"],
+    ),
+    "two columns of lists": (
+        "list,more\nA;B,B;A\n",
+        {"layout": "cell"},
+        ["has one column, not 2", "--columns"],
     ),
     "a separator of columns": ("A,B\n1,2\n", {**RANKS, "separator": ";"}, ["layout cell"]),
     "a separator in no cell": (

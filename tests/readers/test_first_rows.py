@@ -133,7 +133,7 @@ def test_header_has_one_value(tmp_path):
         read_survey(path, "ranks", header="none", items=["a", "b", "c"])
 
 
-@pytest.mark.parametrize("mark", [": ", "*", " × "])
+@pytest.mark.parametrize("mark", [": ", "*", " × ", " "])
 def test_counts_before_lists(tmp_path, mark):
     """The first list is no name of the column, and the counts are no part of the first items."""
     text = "".join(f"{n}{mark}{x}\n" for n, x in ((12, "Ann>Bob>Cid"), (7, "Bob>Ann"), (5, "Cid")))
@@ -141,10 +141,21 @@ def test_counts_before_lists(tmp_path, mark):
     path = write(tmp_path, text, "t.txt")
     with refusal("the first row must name the columns", "header='none'"):
         read_survey(path)
-    with refusal("seems to be a count and a list", "a column of their own"):
+    with refusal("seems to be a number and a list", "add count='1' if it counts them"):
         read_survey(path, "cell", header="none")
-    with refusal("seems to be a count and a list"):
-        read_survey(write(tmp_path, "ballot\n" + text.replace(">", ";"), "u.csv"), "cell")
+    named = write(tmp_path, "ballot\n" + text.replace(">", ";"), "u.csv")
+    with refusal("seems to be a number and a list", "add count='ballot'"):
+        read_survey(named, "cell")
+    for survey in (
+        read_survey(path, header="none", count="1"),
+        read_survey(named, "cell", count="ballot"),
+        read_survey(
+            pd.read_csv(named, sep="\0", engine="python"), count="ballot", columns="ballot"
+        ),
+    ):
+        assert survey.rankings.items == ("Ann", "Bob", "Cid")
+        assert joined(survey) == ["Ann Bob Cid"] * 12 + ["Bob Ann"] * 7 + ["Cid Ann"] * 5
+    assert read_survey(path, header="none", judge="1").judges == ["12", "7", "5"]
 
 
 @pytest.mark.parametrize("layout", ["ranks", "orders"])

@@ -673,5 +673,5 @@ def test_a_sample_of_the_judges_keeps_what_belongs_together(tmp_path):
     row = np.asarray(some.rankings.row_index)[some.label_index]
     letters = np.array(some.rankings.items)[np.asarray(some.rankings.orderings)[row]]
     assert [list(x) for x in letters] == [["ABC"[i] for i in orders[k]] for k in places]
-    assert some.notes[-1] == "25 of 60 judges drawn at random; the others are left out"
+    assert some.notes[-1] == "25 of 60 judges drawn at random"
     assert with_sample(whole, 25).judges == some.judges and with_sample(whole, 60) is whole

@@ -62,7 +62,7 @@ def read_csv(name):
 
 def fitted(orders, mcmc, options, monkeypatch):
     """Let the command write results of these draws, and return the page."""
-    monkeypatch.setattr(fit, "read_sample", lambda *_: survey_of(orders, "orders"))
+    monkeypatch.setattr(fit, "read_file", lambda *_: survey_of(orders, "orders"))
     monkeypatch.setattr(fit, "_sample", lambda *_: Sampled(mcmc, "length", (60, 60)))
     quick = [x for x in QUICK_FIT if not options or x not in ("--max-clusters", "16")]
     Path("tied.csv").write_text("")
@@ -180,7 +180,7 @@ def test_what_cannot_be_computed_is_left_out(folder):
     ],
 )
 def test_models_that_take_rankings_alone(options, orders, message, folder, monkeypatch, capsys):
-    monkeypatch.setattr(fit, "read_sample", lambda *_: survey_of(orders, "orders"))
+    monkeypatch.setattr(fit, "read_file", lambda *_: survey_of(orders, "orders"))
     (folder / "tied.csv").write_text("")
     assert main(["fit", "tied.csv", *options]) == 2
     err = capsys.readouterr().err

@@ -26,6 +26,8 @@ def test_other_values():
     command = "numpyro-rankings fit 'my file.csv' --blocs=3 --resume west"
     expected = "numpyro-rankings fit 'my file.csv' --resume west --blocs 2"
     assert with_options(command, {"--blocs": 2}) == expected
+    before = with_options("numpyro-rankings fit --seed 1 -- -t.csv", {"--components": "auto"})
+    assert before == "numpyro-rankings fit --seed 1 --components auto -- -t.csv"
 
 
 def test_commands_for_the_same_file():
@@ -36,6 +38,22 @@ def test_commands_for_the_same_file():
     compare += " --models mallows --no-process --no-progress"
     expected = "numpyro-rankings fit x.soi --chains 2 --no-progress --components 3"
     assert fit_command(compare, {"--components": 3}) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "about"),
+    [
+        ("--shares-by region,age", "--about region,age"),
+        ("--about age --shares-by=region,age", "--about age,region"),
+        ("""--shares-by '"a, b",age' --about=wt""", """--about 'wt,"a, b",age'"""),
+        ("--about age", "--about age"),
+    ],
+)
+def test_columns_of_shares_stay_columns_about_the_judges(given, about):
+    fit = f"numpyro-rankings fit x.csv --components 2 {given}"
+    assert compare_command(fit) == f"numpyro-rankings compare x.csv {about}"
+    alone = f"numpyro-rankings fit x.csv {about} --components 1 --out numpyro-rankings-results-a"
+    assert beside(fit, "a", {"--components": 1}, ["--shares-by"]) == alone
 
 
 def test_options_that_only_one_of_two_commands_has():

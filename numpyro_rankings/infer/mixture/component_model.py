@@ -22,6 +22,14 @@ class Rows(NamedTuple):
     clusters: Clusters  # likelihood, prior and proposals, the same in all slots
     num_items: int
     tables: Any = None  # what ``ComponentModel.log_rows`` reads of them
+    covariates: Any = None  # of the judges, on which the shares depend
+    weights: Array | None = None  # of each judge of a row, (rows,); None if all have 1
+
+    @property
+    def amounts(self) -> Array:
+        """Sum of the weights of the judges of each row, (rows,) float."""
+        counts = self.data.counts.astype(float)
+        return counts if self.weights is None else counts * self.weights
 
 
 class ComponentModel(ABC):

@@ -3,6 +3,7 @@
 from numpyro_rankings.infer.plackett_luce.dirichlet_process import DPPlackettLuceGibbs
 from numpyro_rankings.infer.plackett_luce.finite import PlackettLuceGibbs
 from numpyro_rankings.infer.plackett_luce.gamma_process import GammaProcessPlackettLuceGibbs
+from numpyro_rankings.infer.plackett_luce.regression import PlackettLuceRegressionGibbs
 from numpyro_rankings.infer.plackett_luce.tempered import PlackettLuceComponents
 
 __all__ = [
@@ -10,4 +11,5 @@ __all__ = [
     "GammaProcessPlackettLuceGibbs",
     "PlackettLuceComponents",
     "PlackettLuceGibbs",
+    "PlackettLuceRegressionGibbs",
 ]

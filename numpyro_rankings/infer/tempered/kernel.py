@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro.distributions as dist
 from jax import Array, random
 
 from numpyro_rankings._system import memory as _memory
@@ -34,9 +35,11 @@ from numpyro_rankings.infer.tempered.ladder import (
 )
 from numpyro_rankings.infer.tempered.steps import (
     Components,
+    Covariates,
     LogRows,
     Target,
     log_mixture,
+    log_shares_of_rows,
     metropolis_steps,
     read_components,
 )
@@ -45,7 +48,7 @@ from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.pairs import Pair, add_number, sum_as_pair
 from numpyro_rankings.ops.sampling import sample_log_gamma
 from numpyro_rankings.ops.sums import count_by_label
-from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.rankings import JudgeCovariates, Rankings, find_covariates
 from numpyro_rankings.words import plural
 
 COMPONENT_MODELS: dict[str, Callable[[], ComponentModel]] = {
@@ -56,6 +59,7 @@ _STEPS, _EXCHANGES = 32, 4  # of a sweep: steps before each exchange, and exchan
 _SCALES = 0.4, 6.0  # of steps, in posterior standard deviations
 _LEAST_NUMBER = -1e30  # stands for a log likelihood of minus infinity
 _COPIES = 6  # tables that a sweep holds at a time
+_OF_SHARES = 2  # further ones, where the shares depend on covariates
 _WORTH_A_LOOK = 2**28  # bytes; less is never refused
 
 
@@ -64,6 +68,7 @@ class Replica(NamedTuple):
 
     parameters: Any  # (K, …)
     log_shares: Array  # (K,)
+    effects: Array | None = None  # of the covariates on the log shares, (K, p)
 
 
 class TemperedState(NamedTuple):
@@ -123,12 +128,24 @@ class TemperedMixture(RankingKernel):
     :func:`~numpyro_rankings.log_evidence` needs. There are enough temperatures if no rejection is
     far above a half; near 1 there are too few.
 
-    Run as ``mcmc.run(key, rankings)`` with some warm-up, in which the rungs are placed; without it
-    they stay as they are at first. The kernel is not a block of :class:`numpyro.infer.Gibbs`.
+    With covariates of the judges, of :func:`~numpyro_rankings.judge_covariates`, the shares are
+    those of a multinomial logit: that of component c for a judge is proportional to :math:`w_c
+    \exp(x_i'β_c)`, where :math:`β_{cj} \sim \mathrm{Normal}(0, s)`. Columns of x have mean 0, so
+    that ``shares`` are those at the average; ``share_effects`` (D, K, p) are β, of which only the
+    differences between components matter. :func:`~numpyro_rankings.shares_by` says what they mean.
 
-    ``init_params`` may have the parameters of the components and ``shares``, at which all replicas
-    start; what is not given of them is drawn from the prior. Other sites, such as ``assignments``
-    and ``alpha``, may come with these, but have no effect.
+    Rankings with survey weights, :class:`~numpyro_rankings.WeightedRankings`, have a
+    pseudo-likelihood: the density of each ranking is raised to its scaled weight, and n, the sum of
+    these, is what N is without. The labels are those of the judges, whatever their weights. They go
+    without covariates.
+
+    Run as ``mcmc.run(key, rankings)`` or ``mcmc.run(key, rankings, covariates)`` with some warm-up,
+    in which the rungs are placed; without it they stay as they are at first. The kernel is not a
+    block of :class:`numpyro.infer.Gibbs`.
+
+    ``init_params`` may have the parameters of the components, ``shares`` and ``share_effects``, at
+    which all replicas start; what is not given of them is drawn from the prior. Other sites, such
+    as ``assignments`` and ``alpha``, may come with these, but have no effect.
 
     :param family: ``"mallows"``, ``"plackett-luce"``, or their family, with default priors; or a
         :class:`~numpyro_rankings.infer.MallowsComponents` or
@@ -141,6 +158,7 @@ class TemperedMixture(RankingKernel):
     :param num_temperatures: R, at least 2. By default twice the barrier of a normal posterior with
         as many parameters, as a multiple of 8, at most 64.
     :param num_steps: steps before each of the four exchanges of a sweep.
+    :param effect_scale: s, the prior standard deviation of the effects of covariates.
 
     **References:**
 
@@ -176,6 +194,8 @@ class TemperedMixture(RankingKernel):
         "rung_log_shares",
     )
     num_adaptation = 200
+    _effect_scale = 1.0
+    takes_weights = True
 
     def __init__(
         self,
@@ -187,6 +207,7 @@ class TemperedMixture(RankingKernel):
         effective_size: float | None = None,
         num_temperatures: int | None = None,
         num_steps: int = _STEPS,
+        effect_scale: float = 1.0,
     ) -> None:
         self._components = _component_model(family)
         check_whole("num_components", num_components, 1)
@@ -195,6 +216,9 @@ class TemperedMixture(RankingKernel):
         _check_power(power, effective_size)
         _check_temperatures(num_temperatures)
         check_whole("num_steps", num_steps, 1)
+        check_scale("effect_scale", effect_scale, learned=False)
+        if effect_scale != 1.0:  # so that runs which began before there was one can go on
+            self._effect_scale = effect_scale
         self._num_components, self._num_steps = num_components, num_steps
         self._share_concentration = share_concentration
         self._power, self._effective_size = power, effective_size
@@ -211,6 +235,7 @@ class TemperedMixture(RankingKernel):
             power=power,
             effective_size=effective_size,
             has_plate=self._has_labels,
+            effect_scale=effect_scale,
         )
         super().__init__(model)
 
@@ -224,36 +249,48 @@ class TemperedMixture(RankingKernel):
         """K."""
         return self._num_components
 
-    def num_temperatures(self, rankings: Rankings) -> int:
+    def num_temperatures(
+        self, rankings: Rankings, covariates: JudgeCovariates | None = None
+    ) -> int:
         """Return R, the number of rungs of a ladder on some rankings."""
         if self._num_temperatures is not None:
             return self._num_temperatures
-        number, size = self._num_components, rankings.num_rankings
+        number, size = self._num_components, rankings.effective_number
         worth = size * self._power if self._effective_size is None else self._effective_size
         free = number * (self._components.num_parameters(rankings) + 1) - 1
+        free += 0 if covariates is None else (number - 1) * covariates.design.shape[1]
         return choose_number(free, worth)
 
     def _scale_arguments(self) -> dict[str, Any]:
         return {}
 
     def _check(self, args: tuple, kwargs: dict) -> None:
-        rankings = self._checked_rankings(args, kwargs)
+        covariates = find_covariates(args, kwargs)
+        rankings = self._checked_rankings(*_without(covariates, args, kwargs))
         self._components.check(rankings)
-        if self._effective_size is not None and self._effective_size > rankings.num_rankings:
-            raise ValueError(
-                f"effective_size is {self._effective_size:g}, but there are only "
-                f"{plural(rankings.num_rankings, 'ranking')}"
-            )
+        if covariates is not None:
+            _check_covariates(covariates, rankings, self._num_components)
+        most = rankings.effective_number
+        if self._effective_size is not None and self._effective_size > most:
+            there = f"there are only {plural(rankings.num_rankings, 'ranking')}"
+            if rankings.weights is not None:
+                there += f", whose weights make them worth {most:.6g}"
+            raise ValueError(f"effective_size is {self._effective_size:g}, but {there}")
 
     def _check_start(
         self, start: dict | None, chains: tuple[int, ...], args: tuple, kwargs: dict
     ) -> None:
         check_start_values(start)
 
+        covariates = find_covariates(args, kwargs)
+
         def sites(key: Array, rankings: Rankings) -> dict[str, Array]:
             components, number = self._components, self._num_components
             drawn = components.draw_prior(key, number, components.read(rankings))
-            return components.sites(drawn) | {"shares": jnp.ones(number)}
+            of_shares = {"shares": jnp.ones(number)}
+            if covariates is not None:
+                of_shares["share_effects"] = jnp.ones((number, covariates.design.shape[1]))
+            return components.sites(drawn) | of_shares
 
         expected = jax.eval_shape(sites, random.key(0), find_rankings(args, kwargs))
         start = start or {}
@@ -267,9 +304,11 @@ class TemperedMixture(RankingKernel):
 
     def _check_memory(self, args: tuple, kwargs: dict, num_chains: int) -> None:
         rankings = find_rankings(args, kwargs)
-        rungs, rows = self.num_temperatures(rankings), rankings.num_rows
+        covariates = find_covariates(args, kwargs)
+        rungs, rows = self.num_temperatures(rankings, covariates), rankings.num_rows
         bytes_of_number = jnp.zeros(()).dtype.itemsize
-        needed = bytes_of_number * num_chains * rungs * (self._num_components + 2) * rows * _COPIES
+        copies = _COPIES if covariates is None else _COPIES + _OF_SHARES
+        needed = bytes_of_number * num_chains * rungs * (self._num_components + 2) * rows * copies
         free = None if needed < _WORTH_A_LOOK else _memory.device_memory()
         if free is None or needed <= _memory.USABLE * free:
             return
@@ -285,11 +324,28 @@ class TemperedMixture(RankingKernel):
         """Refuse to be a block of :class:`numpyro.infer.Gibbs`."""
         raise ValueError("TemperedMixture is not a block of numpyro.infer.Gibbs")
 
+    def _read(self, args: tuple, kwargs: dict) -> tuple[Rankings, Rows]:
+        """Return the rankings, and these and the covariates as the steps read them."""
+        rankings, covariates = find_rankings(args, kwargs), find_covariates(args, kwargs)
+        rows = self._components.read(rankings)._replace(weights=rankings.weights)
+        if covariates is None:
+            return rankings, rows
+        # all judges of a row are in the cell of its first
+        first = jnp.cumsum(rows.data.counts) - rows.data.counts
+        cells = jnp.take(covariates.cells, first, mode="clip")
+        design = jnp.asarray(covariates.design, float)
+        precision = jnp.mean(jnp.square(design)[covariates.cells], axis=0)
+        return rankings, rows._replace(
+            covariates=Covariates(design, cells, precision, self._effect_scale)
+        )
+
     def _path(self, rankings: Rankings, rows: Rows) -> Path:
         """Return the way from the prior to the model."""
-        first = default_share_concentration(rankings.num_items, rankings.num_rankings)
+        first = default_share_concentration(rankings.num_items, rankings.effective_number)
         last = first if self._share_concentration is None else self._share_concentration
         number = rows.data.counts.sum().astype(float)
+        if rows.weights is not None:
+            number = jnp.asarray(rankings.effective_number, float)
         power = jnp.asarray(self._power, float)
         if self._effective_size is not None:
             power = self._effective_size / number
@@ -300,8 +356,8 @@ class TemperedMixture(RankingKernel):
     def _init(
         self, rng_key: Array, init_params: dict | None, args: tuple, kwargs: dict
     ) -> TemperedState:
-        rankings = find_rankings(args, kwargs)
-        rows, number = self._components.read(rankings), self.num_temperatures(rankings)
+        rankings, rows = self._read(args, kwargs)
+        number = self.num_temperatures(rankings, find_covariates(args, kwargs))
         path = self._path(rankings, rows)
         key_start, key_given, key_state, rng_key = random.split(rng_key, 4)
         replicas = jax.vmap(lambda key: self._draw_prior(key, rows, path))(
@@ -311,8 +367,8 @@ class TemperedMixture(RankingKernel):
         if given:
             replicas = self._with_given(key_given, given, replicas, rows)
         rungs = first_rungs(path, number)
-        components = read_components(self._log_rows(rows), *replicas)
-        counts = rows.data.counts.astype(float)
+        components = read_components(self._log_rows(rows), *replicas, rows.covariates)
+        counts = rows.amounts
         scores = Scores(*_score(components, counts), jnp.ones(number))
         progress = jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32)
         keys = key_state, rng_key
@@ -327,7 +383,11 @@ class TemperedMixture(RankingKernel):
         parameters = self._components.draw_prior(key_parameters, number, rows)
         kappa = jnp.full(number, path.share_concentrations[0], float)
         gammas = sample_log_gamma(key_shares, kappa)
-        return Replica(parameters, gammas - jax.nn.logsumexp(gammas))
+        effects = None
+        if rows.covariates is not None:
+            shape = number, rows.covariates.design.shape[1]
+            effects = self._effect_scale * random.normal(random.fold_in(key, 2), shape)
+        return Replica(parameters, gammas - jax.nn.logsumexp(gammas), effects)
 
     def _with_given(
         self, key: Array, given: dict[str, Array], replicas: Replica, rows: Rows
@@ -339,15 +399,17 @@ class TemperedMixture(RankingKernel):
         log_shares = one.log_shares
         if "shares" in given:
             log_shares = jnp.log(given["shares"] / given["shares"].sum())
+        effects = one.effects
+        if effects is not None and "share_effects" in given:
+            effects = jnp.asarray(given["share_effects"])
         return jax.tree.map(
             lambda x, y: jnp.broadcast_to(x.astype(y.dtype), y.shape),
-            Replica(parameters, log_shares),
+            Replica(parameters, log_shares, effects),
             replicas,
         )
 
     def _sweep(self, state: TemperedState, args: tuple, kwargs: dict) -> TemperedState:
-        rankings = find_rankings(args, kwargs)
-        rows = self._components.read(rankings)
+        rankings, rows = self._read(args, kwargs)
         # the power of the state, so that another one is no other program
         path = self._path(rankings, rows)._replace(power=state.rung_power[-1])
         key_rounds, key_state, rng_key = random.split(state.rng_key, 3)
@@ -379,7 +441,7 @@ class TemperedMixture(RankingKernel):
         self, key: Array, replicas: Replica, rungs: Rungs, path: Path, rows: Rows
     ) -> tuple[Replica, Scores]:
         """Make steps of all replicas, each with the density of its rung."""
-        counts, number = rows.data.counts.astype(float), len(rungs.replica)
+        counts, number = rows.amounts, len(rungs.replica)
         numbers = jnp.arange(number, dtype=jnp.int32)
         place = jnp.zeros_like(numbers).at[rungs.replica].set(numbers)
         positions = rungs.positions[place]
@@ -387,10 +449,11 @@ class TemperedMixture(RankingKernel):
         key_draws, key_steps = random.split(key)
         draws = self._draw_steps(key_draws, powers * path.num_rankings, rows)
         log_rows = self._log_rows(rows)
-        target = Target(rows.clusters, log_rows, counts, powers, kappas)
-        start = read_components(log_rows, *replicas)
+        target = Target(rows.clusters, log_rows, counts, powers, kappas, rows.covariates)
+        start = read_components(log_rows, *replicas, rows.covariates)
         end, accepted = metropolis_steps(key_steps, target, start, draws)
-        return Replica(end.parameters, end.log_shares), Scores(*_score(end, counts), accepted)
+        replicas = Replica(end.parameters, end.log_shares, end.effects)
+        return replicas, Scores(*_score(end, counts), accepted)
 
     def _draw_steps(self, key: Array, sizes: Array, rows: Rows) -> StepDraw:
         """Draw the random numbers of steps, given the rankings' worth of each replica, (R,)."""
@@ -430,6 +493,8 @@ class TemperedMixture(RankingKernel):
         z, order = self._draw_labels(key_labels, components, rows)
         last = jax.tree.map(lambda x: x[order], last)
         z |= self._components.sites(last.parameters)
+        if last.effects is not None:
+            z["share_effects"] = last.effects
         log_joint, rest = self._log_joint(z, last.log_shares, components.log_density, path, rows)
         z |= {"shares": jnp.exp(last.log_shares), "log_joint": log_joint, "log_joint_rest": rest}
         if self._has_labels:
@@ -457,9 +522,10 @@ class TemperedMixture(RankingKernel):
 
     def _read_one(self, replica: Replica, rows: Rows) -> Components:
         """Return the state of the steps for one replica, without that axis."""
-        log_table = self._components.log_rows(replica.parameters, rows).T
-        log_density = log_mixture(log_table[..., None], replica.log_shares[None])[:, 0]
-        return Components(*replica, log_table, log_density)
+        parameters, log_shares, effects = replica
+        log_table = self._components.log_rows(parameters, rows).T
+        log_density = log_mixture(log_table[..., None], _log_shares_of_rows(replica, rows))[:, 0]
+        return Components(parameters, log_shares, log_table, log_density, effects)
 
     def _draw_labels(
         self, key: Array, components: Components, rows: Rows
@@ -468,7 +534,12 @@ class TemperedMixture(RankingKernel):
         number, data = self._num_components, rows.data
         if not self._has_labels:
             return {}, jnp.arange(number)
-        log_weights = components.log_table + components.log_shares[:, None]
+        if rows.covariates is None:
+            log_shares = components.log_shares[:, None]
+        else:
+            one = Replica(components.parameters, components.log_shares, components.effects)
+            log_shares = _log_shares_of_rows(one, rows)[..., 0]
+        log_weights = components.log_table + log_shares
         labels = draw_labels(key, log_weights, data.row_index)
         is_padding = jnp.arange(len(labels)) >= data.counts.sum()
         labels, order = canonical_order(jnp.where(is_padding, number, labels), number)
@@ -488,17 +559,59 @@ class TemperedMixture(RankingKernel):
         log_prior = jnp.sum(self._components.log_prior(sites, rows))
         log_prior += math.lgamma(number * kappa) - number * math.lgamma(kappa)
         log_prior += jnp.sum((kappa - 1.0) * log_shares)
-        log_likelihood, rest = sum_as_pair([rows.data.counts * log_density])
+        if rows.covariates is not None:
+            prior = dist.Normal(0.0, self._effect_scale)
+            log_prior += jnp.sum(prior.log_prob(sites["share_effects"]))
+        log_likelihood, rest = sum_as_pair([rows.amounts * log_density])
         return add_number((path.power * log_likelihood, path.power * rest), log_prior)
 
     def _potential(self, state: TemperedState, args: tuple, kwargs: dict) -> Array:
-        rankings, sites = find_rankings(args, kwargs), state.z
-        rows = self._components.read(rankings)
+        (rankings, rows), sites = self._read(args, kwargs), state.z
         parameters = self._components.parameters(random.key(0), sites, rows)
         log_shares = jnp.log(sites["shares"])
-        components = self._read_one(Replica(parameters, log_shares), rows)
+        components = self._read_one(
+            Replica(parameters, log_shares, sites.get("share_effects")), rows
+        )
         path = self._path(rankings, rows)
         return -self._log_joint(sites, log_shares, components.log_density, path, rows)[0]
+
+
+def _log_shares_of_rows(replica: Replica, rows: Rows) -> Array:
+    """Return the log shares for each row with one replica as last axis, (K, rows, 1), or (1, K)."""
+    effects = None if replica.effects is None else replica.effects[None]
+    return log_shares_of_rows(replica.log_shares[None], effects, rows.covariates)
+
+
+def _without(covariates: JudgeCovariates | None, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    """Return the arguments without the covariates."""
+    if covariates is None:
+        return args, kwargs
+    others = {name: x for name, x in kwargs.items() if x is not covariates}
+    return tuple(x for x in args if x is not covariates), others
+
+
+def _check_covariates(covariates: JudgeCovariates, rankings: Rankings, number: int) -> None:
+    """Refuse covariates of other judges, and of rows whose judges differ in them."""
+    if number == 1:
+        raise ValueError(
+            "covariates are of the shares of components, and there is one component: take "
+            "num_components from 2 on, or leave the covariates out"
+        )
+    if rankings.weights is not None:
+        raise ValueError(
+            "covariates of the judges go without survey weights: leave the covariates out, or the "
+            "weights by rankings.unweighted()"
+        )
+    if isinstance(covariates.cells, jax.core.Tracer) or rankings._is_traced():
+        return
+    cells, counts = np.asarray(covariates.cells), np.asarray(rankings.counts)
+    rows = np.repeat(np.arange(len(counts)), counts)
+    if len(cells) != len(rows) or np.any((np.diff(rows) == 0) & (np.diff(cells) != 0)):
+        raise ValueError(
+            f"the covariates are of {len(cells)} judges in another order than the "
+            f"{plural(len(rows), 'ranking')}: give the rankings that judge_covariates returns with "
+            "them"
+        )
 
 
 def _score(components: Components, counts: Array) -> tuple[Array, Array]:

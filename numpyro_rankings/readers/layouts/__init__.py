@@ -14,12 +14,13 @@ from numpyro_rankings.readers.grids import Grid
 from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.layouts.base import Layout
 from numpyro_rankings.readers.layouts.cell import Cell
-from numpyro_rankings.readers.layouts.long import Long
+from numpyro_rankings.readers.layouts.long import Long, likely_columns
 from numpyro_rankings.readers.layouts.marks import Marks
 from numpyro_rankings.readers.layouts.orders import Orders
 from numpyro_rankings.readers.layouts.pairs import Pairs
 from numpyro_rankings.readers.layouts.ranks import Ranks
 from numpyro_rankings.readers.layouts.votes import BallotVotes
+from numpyro_rankings.readers.mixed_lists import refuse_beside_lists
 from numpyro_rankings.readers.other_questions import columns_of_games
 from numpyro_rankings.readers.questions import QuestionSpec, meaning_of_header, options_beside
 from numpyro_rankings.words.options import option
@@ -78,6 +79,8 @@ def _ask_layout(grid: Grid, picked: Sequence[int], spec: QuestionSpec) -> NoRetu
             f"columns {shown} may say? If so, add {option('layout', Pairs.name)} and "
             f"{option('columns', games)}; if not, the layout is needed: add {option('layout')}"
         )
+    if not spec.has_header:
+        refuse_beside_lists(grid, columns, spec)
     texts = [{*column.values} - {""} for column in columns]
     # places have items in common, and what names the judges has nothing in common with them
     others = [
@@ -88,6 +91,8 @@ def _ask_layout(grid: Grid, picked: Sequence[int], spec: QuestionSpec) -> NoRetu
     beside = next((x for x in (*others, *columns) if meaning_of_header(x, spec)), None)
     if beside is None and others[:1] == columns[:1] and 2 * len(others) < len(columns):
         beside = columns[0]
+    if beside is None:
+        refuse_beside_lists(grid, columns, spec)
     if beside is not None and len(columns) > 1:
         raise RankingsError(
             f"{grid.header_place}: is {beside.name!r} part of the question? If not, "
@@ -97,7 +102,9 @@ def _ask_layout(grid: Grid, picked: Sequence[int], spec: QuestionSpec) -> NoRetu
     counts = [item for column in columns for item in column.counts().items() if item[0]]
     are_ranks = 2 * sum(k for x, k in counts if rank_in_words(x)) > sum(k for _, k in counts)
     is_one = len(columns) == 1
-    is_long = spec.item is not None or (len(columns) == 2 and spec.judge is not None)
+    is_three = likely_columns(grid, spec) is not None
+    is_across = others or are_ranks or is_three
+    is_long = is_three or spec.item is not None or (len(columns) == 2 and spec.judge is not None)
     cells = [(column.name, column.text(0)) for column in columns]
     may_be_pairs = len(columns) == 2 and not are_ranks and bool(texts[0] & texts[1])
     are_pairs = may_be_pairs and not spec.has_header and not any("" in x.values for x in columns)
@@ -110,8 +117,8 @@ def _ask_layout(grid: Grid, picked: Sequence[int], spec: QuestionSpec) -> NoRetu
     raise RankingsError(
         f"{grid.where(0)}: the layout is needed. As ranks (one column for each item), this row "
         f"says: {ranks}. As orders (one column for each place): {orders}. Add "
-        f"{option('layout', 'ranks', are_ranks and not is_one)} or "
-        f"{option('layout', 'orders', not (others or are_ranks or are_pairs))}{pairs}, or "
+        f"{option('layout', 'ranks', are_ranks and not is_one and not is_three)} or "
+        f"{option('layout', 'orders', not (is_across or are_pairs))}{pairs}, or "
         f"{option('layout', 'long', is_long)} if each row is one judge and one item, or "
         f"{option('layout', 'cell', is_one)} if one cell has the whole order"
     )

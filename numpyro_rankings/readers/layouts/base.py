@@ -12,6 +12,7 @@ from numpyro_rankings.readers.answers import without_missing
 from numpyro_rankings.readers.grids import Grid, check_cells
 from numpyro_rankings.readers.headers import Table, drop_totals, name_columns, renamed
 from numpyro_rankings.readers.lists import Lists
+from numpyro_rankings.readers.mixed_lists import ANY
 from numpyro_rankings.readers.other_questions import refuse_slid_rows
 from numpyro_rankings.readers.questions import (
     Question,
@@ -106,6 +107,8 @@ class Layout(ABC):
             raise RankingsError(
                 f"separator goes with the layout cell, orders or votes, not with {self.name}"
             )
+        if spec.separator == ANY and self.name != "cell":
+            raise RankingsError(f"{option('separator', ANY)} goes with the layout cell")
         words = spec.offered or spec.not_offered
         if words and spec.rules is not None:
             raise RankingsError(

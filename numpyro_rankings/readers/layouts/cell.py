@@ -28,6 +28,15 @@ from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.layouts.base import MARK_WORDS, Lines
 from numpyro_rankings.readers.layouts.orders import Orders
 from numpyro_rankings.readers.lists import remedy_of_gap
+from numpyro_rankings.readers.mixed_lists import (
+    ANY,
+    mark_in,
+    marks_that_differ,
+    refuse_beside_lists,
+    refuse_numbers_before,
+    refuse_other_marks,
+    split_at_own,
+)
 from numpyro_rankings.readers.questions import (
     Question,
     QuestionSpec,
@@ -54,7 +63,6 @@ _ARROW = re.compile(r"\s*(?:->|[>≻→])\s*")
 _NUMBER_OF_ITEM = re.compile(r"(?:^|(?<=\s))[(#]?(\d{1,3})[.)]\s+(?=\S)")
 _WITH_RANK = re.compile(r".*\S\s*(?:[:=]\s*\d{1,3}|\(\d{1,3}\))", re.DOTALL)
 _NUMBERED = re.compile(r"[(#]?(\d{1,3})\s*[.):](?!\d)\s*(.+)", re.DOTALL)  # not 1.5
-_WITH_COUNT = re.compile(r"\d+\s*[:*×]\s*\S")  # before a list, as in 12: Ann > Bob
 _SIDE_BY_SIDE = re.compile(r"[\"']\s+[\"']")
 # around a whole list, as in [Ann, Bob], {Ann, Bob}, <Ann, Bob> and c(Ann, Bob)
 _AROUND = re.compile(r"(?:\[([^\[\]]*)\]|\{([^{}]*)\}|<([^<>]*)>|c?\(([^()]*)\))", re.DOTALL)
@@ -75,6 +83,7 @@ class Cell(Orders):
         """Refuse several columns."""
         super().check_question(grid, picked, spec)
         if len(picked) != 1:
+            refuse_beside_lists(grid, [grid.cells[k] for k in picked], spec)
             names = [repr(shorten(grid.columns[k], _LENGTH)) for k in picked]
             raise RankingsError(
                 f"{grid.name}: the layout cell has one column, not {len(names)}; pick it with "
@@ -315,7 +324,7 @@ def _way_to_split(
         notes.append("the numbers of the items in the cells were taken off")
         return _without_numbers(grid, column, split), notes
     if spec.items is None:  # else the names that are unknown are told
-        _refuse_parts(grid, column, texts, split)
+        _refuse_parts(grid, column, texts, split, spec)
     return split, notes
 
 
@@ -327,6 +336,10 @@ def _way_by_marks(
         return lambda text: _list_in(text) or [], "the cells are lists in brackets"
     if spec.separator is None and all(map(_is_numbered, texts)):
         return _split_numbered, "the items are separated by their numbers"
+    if spec.separator == ANY:
+        counts = Counter(own for text in texts if (own := mark_in(text)))
+        shown = names_shown([f"{own!r} in {plural(k, 'text')}" for own, k in counts.items()])
+        return split_at_own, f"each cell is split at its own mark between the items, {shown}"
     mark = MARK_WORDS.get(spec.separator or "", spec.separator)
     mark = mark or _mark_of(grid, column, texts, spec)
     if not any(is_outside(mark, text) for text in texts):
@@ -334,6 +347,8 @@ def _way_by_marks(
             f"{grid.at_text(column, texts[0])}: the separator {mark!r} is in no cell, such as "
             f"{shorten(texts[0], _LENGTH)!r}"
         )
+    if spec.items is None:
+        refuse_other_marks(grid, column, texts, mark)
 
     def split(text: str) -> list[str]:
         return split_outside(text, mark)
@@ -397,15 +412,12 @@ def _is_numbered(text: str) -> bool:
     return is_first and not is_marked and numbers == list(range(1, len(numbers) + 1))
 
 
-def _refuse_parts(grid: Grid, column: Column, texts: Sequence[str], split: _Split) -> None:
+def _refuse_parts(
+    grid: Grid, column: Column, texts: Sequence[str], split: _Split, spec: QuestionSpec
+) -> None:
     """Refuse parts of cells that are parts of something else than a list of names."""
     parts = [(text, x) for text in texts for x in split(text) if x]
-    if len(texts) > 1 and all(map(_WITH_COUNT.match, texts)):
-        raise RankingsError(
-            f"{grid.at_text(column, texts[0])}: {shorten(texts[0], _LENGTH)!r} seems to be a "
-            f"count and a list; write the counts into a column of their own, for "
-            f"{option('count')}, or name all items with {option('items')}"
-        )
+    refuse_numbers_before(grid, column, texts, spec)
     for text, x in parts:
         if any(x.count(one) != x.count(other) for one, other in ("[]", "()", "{}")):
             raise RankingsError(
@@ -446,6 +458,11 @@ def _mark_of(grid: Grid, column: Column, texts: Sequence[str], spec: QuestionSpe
         for mark in marks
         if mark in text
     ]
+    if differ := marks_that_differ(texts):
+        lists = names_shown([str(split_at_own(x)) for x in differ.values()], _SHOWN)
+        own = f"With {option('separator', ANY)}, each cell at its own mark, they are {lists}"
+        # tied items have | between them, too
+        ways = [*ways, own] if "|" in differ else [own, *ways]
     raise RankingsError(
         f"{grid.at_text(column, text)}: what separates the items? {'; '.join(ways)}"
     )

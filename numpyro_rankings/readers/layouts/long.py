@@ -1,13 +1,15 @@
 """A row for each judge and item, with its rank."""
 
+import itertools
 from collections.abc import Collection, Sequence
+from typing import Any
 
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_shown
 from numpyro_rankings.readers.answers import numbers_in, ranks_in, refuse_missing_items
-from numpyro_rankings.readers.grids import Column, Grid
+from numpyro_rankings.readers.grids import Column, Grid, whole_number
 from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.layouts.base import Layout, Lines
 from numpyro_rankings.readers.lists import Lists, lists_of_ranks
@@ -26,6 +28,8 @@ from numpyro_rankings.readers.votes import notes_of_aliases, words_of_ballots
 from numpyro_rankings.words.options import option
 
 _RANKS = {"rank", "position"}
+_MEANINGS = {"judge": {"judge"}, "item": {"item"}, "rank": _RANKS}
+_MOST_COLUMNS = 6  # of which three are tried in each way
 
 
 class Long(Layout):
@@ -48,6 +52,7 @@ class Long(Layout):
     ) -> tuple[Sequence[int], QuestionSpec, list[str]]:
         """Find the columns of the judges, items and ranks; the others are left out."""
         grid = table.grid
+        _ask_columns(grid, spec)
         spec = spec._replace(judge=_find_column(grid, spec, "judge", {"judge"}))
         spec = spec._replace(item=_find_column(grid, spec, "item", {"item"}))
         rank = _find_column(grid, spec, "rank", _RANKS)
@@ -119,6 +124,61 @@ class Long(Layout):
         rows, places = np.nonzero(orderings >= 0)
         named = np.array(items, object)[orderings[rows, places]]
         return rows, {"item": named, "rank": places + 1}
+
+
+def _named(grid: Grid, spec: QuestionSpec) -> QuestionSpec:
+    """Return the columns that are called judge, item and rank beside those that are given."""
+    found: dict[str, Any] = {}
+    for meaning, names in _MEANINGS.items():
+        called = [name for name in grid.columns if name.lower() in names]
+        if getattr(spec, meaning) is None and len(called) == 1:
+            found[meaning] = called[0]
+    return spec._replace(**found)
+
+
+def likely_columns(grid: Grid, spec: QuestionSpec) -> tuple[str, str, str] | None:
+    """Return the only columns of judges, items and ranks in which each judge has 1, 2, … once."""
+    free = [x for x in grid.cells if x.name and x.name not in spec.special]
+    if len(free) > _MOST_COLUMNS:
+        return None
+    given = (spec.judge, spec.item, spec.rank)
+    ways = itertools.product(*([grid.column(x)] if x is not None else free for x in given))
+    found = [
+        three for three in ways if len({x.name for x in three}) == len(three) and _are_lists(*three)
+    ]
+    if len(found) != 1:
+        return None
+    judge, item, rank = (x.name for x in found[0])
+    return judge, item, rank
+
+
+def _are_lists(judge: Column, item: Column, rank: Column) -> bool:
+    """Return whether each judge has the ranks 1, 2, … once each, and no item twice."""
+    size = np.bincount(judge.codes)
+    if size.max(initial=0) < 2 or len(item.values) == len(item.codes):
+        return False
+    most = len(rank.codes)
+    ranks = rank.mapped(lambda text: min(whole_number(text) or 0, most + 1), np.int64)
+    if (ranks < 1).any() or (ranks > size[judge.codes]).any():
+        return False
+    keys = [judge.codes * np.int64(most + 1) + x for x in (ranks, item.codes)]
+    return not any(is_repeated(x).any() for x in keys)
+
+
+def _ask_columns(grid: Grid, spec: QuestionSpec) -> None:
+    """Ask for all columns at once, if two or more have no name that says it."""
+    named = _named(grid, spec)
+    called = _named(grid, spec._replace(judge=None, item=None, rank=None))
+    asked = [x for x in _MEANINGS if getattr(called, x) is None]
+    is_open = any(getattr(named, x) is None for x in asked)
+    if len(asked) < 2 or not is_open or (likely := likely_columns(grid, named)) is None:
+        return
+    ways = zip(_MEANINGS, likely, strict=True)
+    options = names_shown([option(x, name) for x, name in ways if x in asked])
+    raise RankingsError(
+        f"{grid.name}: which columns have the {', the '.join(asked)}? Name them with "
+        f"{options}; the columns are {', '.join(map(repr, grid.columns))}"
+    )
 
 
 def _find_column(grid: Grid, spec: QuestionSpec, meaning: str, names: Collection[str]) -> str:
@@ -196,6 +256,7 @@ def refuse_several_texts(
     for meaning, name in (
         *(("about", name) for name in spec.about),
         ("count", spec.counts),
+        ("weight", spec.weights),
         ("offered", spec.offers),
     ):
         if name is None:

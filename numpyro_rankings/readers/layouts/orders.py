@@ -20,6 +20,7 @@ from numpyro_rankings.readers.grids import Column, Grid, first_places
 from numpyro_rankings.readers.headers import Table, name_columns
 from numpyro_rankings.readers.layouts.base import MARK_WORDS, Layout, Lines, have_races
 from numpyro_rankings.readers.lists import Lists, notes_of_holes, remedy_of_gap
+from numpyro_rankings.readers.mixed_lists import refuse_lists_at_places
 from numpyro_rankings.readers.other_questions import refuse_ticks
 from numpyro_rankings.readers.questions import Question, QuestionSpec, options_beside
 from numpyro_rankings.readers.tied_names import JOINING, PARTLY, segments
@@ -75,6 +76,8 @@ class Orders(Layout):
     def read_cells(self, question: Question) -> Question:
         """Read the names of the items."""
         grid, spec = question.grid, question.spec
+        if spec.items is None:
+            refuse_lists_at_places(grid, question.columns)
         _places(question)  # refuses a column of other things before its texts are taken for items
         columns, notes = without_missing(grid, question.columns, spec.missing, None)
         if not (spec.closes_gaps or _places_by_names(question.names)):
@@ -396,7 +399,9 @@ def _refuse_twice(
     earlier = [name for name, _ in listed]
     name, k = next(x for n, x in enumerate(listed) if x[0] in earlier[:n])
     hint = f"; if it means that nothing is ranked, add {option('missing', name)}"
-    are_numbers = all(x.isdecimal() for place in places for x in place.values if x)
-    is_code = name == "0" if are_numbers else name.isupper() and len(name) < 5
+    others = {x for place in places for x in place.values if x} - {name}
+    are_short = all(x.isupper() and len(x) < 5 for x in others)  # as a name of theirs may be, too
+    is_code = name.isupper() and len(name) < 5 and not are_short
+    is_code = name == "0" if all(map(str.isdecimal, {*others, name})) else is_code
     hint = hint if is_code else ""
     raise RankingsError(f"{grid.at(row, places[k])}: {name!r} is listed twice{hint}")
