@@ -140,10 +140,11 @@ def sample_mallows_component(
     return center, numpyro.sample("concentration", joint, infer={"event_dims": ["stage"]})
 
 
-def default_share_concentration(num_items: int, num_rankings: float) -> float:
+def default_share_concentration(num_items: int, num_rankings: Any) -> Array:
     """Return κ of shares whose components the prior keeps occupied: log n! / 2, from 1 to N/20."""
     # A component that the data do not tell from another one costs its center, log n! nats, at once.
-    return max(min(math.lgamma(num_items + 1.0) / 2, num_rankings / 20), 1.0)
+    most = max(math.lgamma(num_items + 1.0) / 2, 1.0)
+    return jnp.clip(jnp.asarray(num_rankings, float) / 20.0, 1.0, most)
 
 
 def tempered_mixture(

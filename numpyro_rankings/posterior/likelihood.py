@@ -86,6 +86,16 @@ def _log_shares_of_cells(draws: Draws) -> tuple[np.ndarray, np.ndarray]:
     return log_shares, np.asarray(draws.covariates.cells)
 
 
+def _shares_of_all(draws: Draws, shares: np.ndarray) -> np.ndarray:
+    """Return the shares (D, C) of one who is drawn from all judges, whatever their covariates."""
+    is_known = "share_effects" in draws.samples and draws.covariates is not None
+    if not is_known or shares.sum(1).min() < 1.0 - 1e-3:  # without components that are empty
+        return shares
+    log_shares, cells = _log_shares_of_cells(draws)
+    by_cell = np.bincount(cells, minlength=log_shares.shape[-1]) / len(cells)
+    return (np.exp(log_shares) @ by_cell).astype(shares.dtype)
+
+
 def cost_of_value(draws: Draws) -> float:
     """Return the time that a value of the log likelihood takes, in that of a plain list.
 
@@ -119,7 +129,8 @@ def parameters_of(draws: Draws) -> dict[str, np.ndarray]:
                 "the posterior has no parameters for components that are empty in a draw: pass "
                 "the run, or mcmc.get_samples()"
             )
-        return parameters | {"shares": flat["shares"], "cluster_sizes": flat["cluster_sizes"]}
+        shares = _shares_of_all(draws, flat["shares"])
+        return parameters | {"shares": shares, "cluster_sizes": flat["cluster_sizes"]}
     if draws.partition in ("components", "process") and family.scale not in flat:
         raise ValueError(f"the samples have no {family.scale}")
     # in a single population it has no effect

@@ -52,7 +52,8 @@ def log_predictive_density(
     ``DPPlackettLuceGibbs`` has no closed form: for each draw its term is the mean over clusters
     drawn from the prior given the root, which is unbiased. Draws of
     :class:`~numpyro_rankings.infer.TemperedMixture` have the weights, their ``shares``; with
-    covariates of the judges, these are those at the average of the covariates.
+    covariates of the judges these are means over the fitted judges, or those at the average if the
+    draws do not know the covariates.
 
     New partial orders have the probability of any of the orderings that agree with them, which is
     exact; at most 16 items may be tied or not compared, as in

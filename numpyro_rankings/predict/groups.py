@@ -111,7 +111,8 @@ def groups(
     draw have no parameters. Here all orders are then as probable in them, which is exact if the
     prior has no favourites among the items and the likelihood no power.
 
-    Where the shares depend on covariates, the new judges count as average in these.
+    Where the shares depend on covariates, a new judge counts as one who is drawn from all fitted
+    judges: shares are means over these, or those at the average if the draws do not know them.
 
     :param draws: a :class:`~numpyro_rankings.Run` or :class:`numpyro.infer.MCMC` that has run,
         what :func:`~numpyro_rankings.to_inference_data` makes of it, or ``mcmc.get_samples()``; of

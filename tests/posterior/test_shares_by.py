@@ -1,12 +1,15 @@
 """Shares of groups at values of covariates, from draws that are made up."""
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.testing as npt
 import pytest
 from helpers.refusals import assert_refused
 from scipy.special import softmax
 
-from numpyro_rankings import Rankings, judge_covariates, relabel_samples, shares_by
+from numpyro_rankings import Draws, Rankings, judge_covariates, relabel_samples, shares_by
+from numpyro_rankings.predict import groups
 from numpyro_rankings.rankings import RankingsError
 
 NUM, DRAWS = 40, 25
@@ -72,6 +75,19 @@ def test_each_value_stands_for_all_judges():
     npt.assert_allclose(found.difference, found.share - found.average, atol=1e-6)
     other = shares_by(draws, given.covariates, 1 - labels)
     npt.assert_allclose(other.take([1, 0]).share, found.share)
+
+
+def test_a_new_judge_is_drawn_from_all():
+    """What is expected of one of whom nothing is known are the shares with the values of all."""
+    _, given = made()
+    labels = np.arange(NUM) % 3 % 2
+    *_, samples = draws_of(given.covariates, labels)
+    draws = replace(Draws.of(samples, given.rankings), covariates=given.covariates)
+    expected = shares_by(draws, reference=labels).average
+    found = groups(draws, None, given.rankings, labels)
+    npt.assert_allclose(found.shares[:2], expected, rtol=1e-5)
+    npt.assert_allclose(found.groups, np.broadcast_to(expected, found.groups.shape), rtol=1e-4)
+    assert np.abs(samples["shares"].mean(0) - expected).max() > 0.01
 
 
 def test_relabelled_draws_have_their_effects():

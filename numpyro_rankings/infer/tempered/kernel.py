@@ -1,6 +1,5 @@
 """Kernel for finite mixtures with the labels summed out, by parallel tempering."""
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -10,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 from jax import Array, random
+from jax.scipy.special import gammaln
 
 from numpyro_rankings._system import memory as _memory
 from numpyro_rankings.families import RankingFamily
@@ -341,11 +341,13 @@ class TemperedMixture(RankingKernel):
 
     def _path(self, rankings: Rankings, rows: Rows) -> Path:
         """Return the way from the prior to the model."""
-        first = default_share_concentration(rankings.num_items, rankings.effective_number)
-        last = first if self._share_concentration is None else self._share_concentration
-        number = rows.data.counts.sum().astype(float)
+        number = rows.data.counts.sum().astype(float)  # the static one is rounded in a run
         if rows.weights is not None:
             number = jnp.asarray(rankings.effective_number, float)
+        first = default_share_concentration(rankings.num_items, number)
+        last = first
+        if self._share_concentration is not None:
+            last = jnp.asarray(self._share_concentration, float)
         power = jnp.asarray(self._power, float)
         if self._effective_size is not None:
             power = self._effective_size / number
@@ -498,7 +500,7 @@ class TemperedMixture(RankingKernel):
         log_joint, rest = self._log_joint(z, last.log_shares, components.log_density, path, rows)
         z |= {"shares": jnp.exp(last.log_shares), "log_joint": log_joint, "log_joint_rest": rest}
         if self._has_labels:
-            z["alpha"] = jnp.asarray(path.share_concentrations[1] * self._num_components, float)
+            z["alpha"] = path.share_concentrations[1] * self._num_components
         rejection, powers = mean_rejection(rungs), path.powers(rungs.positions)
         return TemperedState(
             z=z,
@@ -557,7 +559,7 @@ class TemperedMixture(RankingKernel):
         """Return the log density of the sites, without the labels, to the power of the model."""
         kappa, number = path.share_concentrations[1], self._num_components
         log_prior = jnp.sum(self._components.log_prior(sites, rows))
-        log_prior += math.lgamma(number * kappa) - number * math.lgamma(kappa)
+        log_prior += gammaln(number * kappa) - number * gammaln(kappa)
         log_prior += jnp.sum((kappa - 1.0) * log_shares)
         if rows.covariates is not None:
             prior = dist.Normal(0.0, self._effect_scale)

@@ -34,12 +34,13 @@ class Path(NamedTuple):
 
     power: Array  # z of the model
     num_rankings: Array  # N, as float
-    share_concentrations: tuple[float, float]  # κ on the first leg, and that of the model
+    share_concentrations: tuple[Array, Array]  # κ on the first leg, and that of the model
 
     @property
     def length(self) -> float:
+        """1, or more if the model has a κ of its own."""
         first, last = self.share_concentrations
-        return 1.0 if first == last else 1.0 + _SECOND_LEG
+        return 1.0 if first is last else 1.0 + _SECOND_LEG
 
     def powers(self, positions: Array) -> Array:
         """Return the powers at some positions."""

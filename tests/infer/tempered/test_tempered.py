@@ -1,5 +1,7 @@
 """Tempered mixtures against sums over all labels, and each of their moves alone."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +17,7 @@ from helpers.tempered_twin import (
 from jax import random
 from scipy.special import logsumexp
 
-from numpyro_rankings import Rankings
+from numpyro_rankings import Rankings, WeightedRankings
 from numpyro_rankings.infer import MallowsComponents, PlackettLuceComponents, TemperedMixture
 from numpyro_rankings.infer.tempered.kernel import Replica
 from numpyro_rankings.infer.tempered.ladder import (
@@ -30,6 +32,7 @@ from numpyro_rankings.infer.tempered.ladder import (
 from numpyro_rankings.infer.tempered.steps import Target, metropolis_steps, read_components
 from numpyro_rankings.models import default_share_concentration
 from numpyro_rankings.posterior import log_evidence
+from numpyro_rankings.run.rounding import round_rows
 
 NU, R = 0.8, np.array([0.5, 1.0, 1.5])
 SHAPE = [0.7, 1.0, 1.6]
@@ -221,7 +224,8 @@ def test_exchanges_bring_each_rung_its_own_distribution():
 
 
 def test_rungs_are_placed_so_that_exchanges_cost_the_same():
-    path = Path(jnp.ones(()), jnp.array(100.0), (3.0, 3.0))
+    kappa = jnp.array(3.0)
+    path = Path(jnp.ones(()), jnp.array(100.0), (kappa, kappa))
     rungs = first_rungs(path, 5)
     rungs = rungs._replace(
         acceptance=jnp.array([9.0, 9.0, 9.0, 1.0]), num_exchanges=jnp.array(10), round_trips=4
@@ -254,6 +258,20 @@ def test_the_last_rung_is_the_model_to_the_last_bit(number):
     powers = path.powers(jnp.array([0.0, 0.5, 1.0, 1.25]))
     assert float(powers[0]) == 0 and 0 < float(powers[1]) < float(powers[2])
     assert float(powers[2]) == float(powers[3]) == np.float32(0.37)
+
+
+@pytest.mark.parametrize("weights", [None, 3.0])
+def test_a_run_has_the_prior_of_its_rankings(weights):
+    """Shapes are rounded in a run, N of the prior is not."""
+    rankings = Rankings.from_orderings(np.tile(np.arange(10), (99, 1)), num_items=10).unique()
+    if weights is not None:
+        rankings = WeightedRankings.of(rankings, [weights], scale=False)
+    kernel, rounded = TemperedMixture("mallows", 2), round_rows(rankings)
+    assert rounded.num_rankings > 99
+    path = kernel._path(*kernel._read((rounded,), {}))
+    expected = 99 / 20 if weights is None else math.lgamma(11) / 2
+    assert path.share_concentrations[1] == pytest.approx(expected)
+    assert default_share_concentration(10, rankings.effective_number) == pytest.approx(expected)
 
 
 def test_the_default_number_of_temperatures():
