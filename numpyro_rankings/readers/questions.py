@@ -412,6 +412,12 @@ def _has_numbers(column: Column) -> bool:
     return all(whole_number(text) is not None for text in column.values if text)
 
 
+def _has_weights(column: Column) -> bool:
+    """Whether a column has numbers from 0 on, not all of them whole."""
+    numbers = [_weight_in(text) for text in column.values if text]
+    return bool(numbers) and not (any(map(math.isnan, numbers)) or _has_numbers(column))
+
+
 def options_beside(column: Column, spec: QuestionSpec, is_sure: bool = True) -> str:
     """Return which options take a column that is no part of the question.
 
@@ -419,8 +425,10 @@ def options_beside(column: Column, spec: QuestionSpec, is_sure: bool = True) -> 
 
     :param is_sure: whether it is no part of the question, if its name does not say so.
     """
-    have_numbers = _has_numbers(column)
-    are_names = not have_numbers and 3 * len({*column.values} - {""}) > 2 * len(column.codes)
+    have_numbers, are_weights = _has_numbers(column), _has_weights(column)
+    are_names = not (have_numbers or are_weights) and 3 * len({*column.values} - {""}) > 2 * len(
+        column.codes
+    )
     by_texts = "judge" if spec.judge is None and are_names else "about"
     # counts in another form, such as 1,200, are no names of judges
     is_count = spec.counts is None and _OF_COUNTS.fullmatch(column.name) is not None
@@ -430,6 +438,8 @@ def options_beside(column: Column, spec: QuestionSpec, is_sure: bool = True) -> 
     ways = f"add {about} if it is about the judges, or {judge} if it names them"
     if have_numbers or is_count:
         ways += f", or {option('count', column.name, meaning == 'count')} if it counts them"
+    if are_weights and not is_count and spec.weights is None:
+        ways += f", or {option('weight', column.name, False)} if it has survey weights"
     if meaning == "offered":
         offered = option("offered", column.name)
         ways = ways.replace("add ", f"add {offered} if it lists what was offered to each, or ", 1)

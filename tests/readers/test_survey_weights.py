@@ -94,3 +94,23 @@ def test_shorter_lists_and_samples_keep_the_weights(tmp_path):
     assert sample.weights.tolist() == survey.weights[kept].tolist()
     assert sample.rankings.effective_number == pytest.approx(kish(sample.weights))
     assert "keep their weights" in sample.notes[-1]
+
+
+LISTS = ["abc", "bac", "cab", "abc", "bca", "acb"]
+
+
+@pytest.mark.parametrize("layout", ["ranks", "orders", "cell"])
+def test_a_column_of_decimals_may_have_weights(layout):
+    """It is asked about, names no judges, and the option that is named reads it."""
+    columns = {
+        "ranks": {x: [order.index(x) + 1 for order in LISTS] for x in "abc"},
+        "orders": {place: [order[k] for order in LISTS] for k, place in enumerate(["1st", "2nd"])},
+        "cell": {"order": [">".join(order) for order in LISTS]},
+    }[layout]
+    frame = pd.DataFrame({**columns, "size": [1.5, 0.25, 2.0, 0.75, 1.0, 0.8]}).astype(str)
+    with pytest.raises(RankingsError, match="weight='size' if it has survey weights") as error:
+        read_survey(frame, layout)
+    assert error.value.questions.options.get("about") == ("size",)
+    survey = read_survey(frame, layout, weight="size")
+    assert survey.weights.sum() == pytest.approx(6.3)
+    assert survey.rankings.num_rankings == 6
