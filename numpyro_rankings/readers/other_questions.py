@@ -27,6 +27,7 @@ _ABOVE = set(
     "winner winning won wins victor preferred chosen better selected accepted topitem".split()
 )
 _BELOW = set("loser losing lost losses defeated rejected worse other unchosen bottomitem".split())
+_ENDS = "top", "bottom"  # which may be items with ranks, too
 _OUTCOMES = _ABOVE | set("preference choice outcome result response label pick vote win".split())
 _KINDS = "item|team|player|model|option|answer|response|candidate|stimulus"
 _KIND = re.compile(rf"(?:{_KINDS})?(.+?)(?:{_KINDS}|name|id|code)*")  # around a word
@@ -81,6 +82,9 @@ def columns_of_pairs(grid: Grid, picked: Sequence[str]) -> ColumnsOfPairs | None
     below = next((x for x in name_of if x in _BELOW), None)
     if above and below:
         return ColumnsOfPairs((name_of[above], name_of[below]))
+    ends = [name_of[x] for x in _ENDS if x in name_of]
+    if len(ends) == 2 and not any(_is_of_numbers(grid.column(x)) for x in ends):
+        return ColumnsOfPairs((ends[0], ends[1]))
     if (found := _names_of_pair(name_of)) is None:
         return None
     two, sides = found

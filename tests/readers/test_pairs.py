@@ -13,6 +13,7 @@ TWO_COLUMNS = [
     ("winner", "loser"),
     ("Winner", "Loser"),
     ("top_item", "bottom_item"),
+    ("top", "bottom"),
     ("preferred", "other"),
     ("chosen", "rejected"),
     ("won", "lost"),
@@ -46,6 +47,15 @@ def test_columns_of_the_winner_and_the_loser(names, layout):
     for other in ("orders", "ranks", "votes"):
         with refusal("called as those of paired comparisons", "add layout='pairs'"):
             read_survey(frame, other)
+
+
+def test_items_called_top_and_bottom_have_ranks():
+    frame = pd.DataFrame({"top": [1, 2, 3], "bottom": [2, 1, 1], "shoes": [3, 3, 2]})
+    assert joined(read_survey(frame, "ranks")) == [
+        "top bottom shoes",
+        "bottom top shoes",
+        "bottom shoes top",
+    ]
 
 
 @pytest.mark.parametrize("names", TWO_COLUMNS[:3])

@@ -110,7 +110,9 @@ def test_a_column_of_decimals_may_have_weights(layout):
     frame = pd.DataFrame({**columns, "size": [1.5, 0.25, 2.0, 0.75, 1.0, 0.8]}).astype(str)
     with pytest.raises(RankingsError, match="weight='size' if it has survey weights") as error:
         read_survey(frame, layout)
-    assert error.value.questions.options.get("about") == ("size",)
+    # in a table of ranks it may be a tie, so that no option is proposed for it
+    answer = None if layout == "ranks" else ("size",)
+    assert error.value.questions.options.get("about") == answer
     survey = read_survey(frame, layout, weight="size")
     assert survey.weights.sum() == pytest.approx(6.3)
     assert survey.rankings.num_rankings == 6
