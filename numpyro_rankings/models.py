@@ -184,10 +184,10 @@ def tempered_mixture(
     :param effect_scale: s.
     """
     size = rankings.num_rankings
-    if share_concentration is None:
-        worth = rankings.effective_number
-        share_concentration = default_share_concentration(rankings.num_items, worth)
-    prior = dist.Dirichlet(jnp.full(num_components, share_concentration, float))
+    kappa: Any = share_concentration
+    if kappa is None:
+        kappa = default_share_concentration(rankings.num_items, rankings.effective_number)
+    prior = dist.Dirichlet(jnp.full(num_components, kappa, float))
     shares = numpyro.sample("shares", prior, infer={"event_dims": ["component"]})
     if has_plate:
         with numpyro.plate("cluster", num_components, dim=-1):

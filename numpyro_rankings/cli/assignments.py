@@ -29,7 +29,7 @@ class Assigned(NamedTuple):
 
 
 def assigned(findings: "Findings", survey: "Survey", whole: "Survey | None" = None) -> Assigned:
-    """Return where the judges of a file belong; without groups, the ones who were fitted.
+    """Return where the judges of a file belong.
 
     :param survey: of the judges who were fitted.
     :param whole: of all judges of the file, if a sample of them was fitted.
@@ -38,9 +38,11 @@ def assigned(findings: "Findings", survey: "Survey", whole: "Survey | None" = No
         return Assigned(survey, _of_fitted(findings, survey))
     total = whole.rankings.num_rankings
     fitted = f"fitted to {findings.total:,} of {total:,} judges drawn at random"
-    if findings.reference is None:
-        why = "there is one group"
-    elif whole.rankings.kind == "comparisons":
+    if findings.reference is None or findings.num_components == 1:
+        columns: dict[str, list[Any]] = {"cluster": [1] * total, "probability": [1.0] * total}
+        columns |= _who_was_fitted(total, findings.total)
+        return Assigned(whole, columns, f"{fitted}; assignments.csv has all, in one group")
+    if whole.rankings.kind == "comparisons":
         why = "comparisons that may be mistakes have no probability of a group"
     else:
         try:
@@ -116,8 +118,6 @@ def _of_all(found: "GroupsOfJudges", whole: "Survey", num_fitted: int) -> dict[s
     """Return the columns of all judges, given the groups of their rows."""
     import numpy as np
 
-    from numpyro_rankings.readers.surveys import judges_drawn
-
     rows = np.asarray(whole.rankings.row_index)[whole.label_index]
     names = [*range(1, found.groups.shape[1] + 1), "none"]
     columns: dict[str, list[Any]] = {"cluster": [names[k] for k in found.labels[rows].tolist()]}
@@ -126,9 +126,15 @@ def _of_all(found: "GroupsOfJudges", whole: "Survey", num_fitted: int) -> dict[s
     columns["probability"] = _rounded(found.probability)[rows].tolist()
     if found.blocs is not None:
         columns["bloc_probability"] = _rounded(found.blocs.max(1))[rows].tolist()
-    is_fitted = np.zeros(len(rows), bool)
-    is_fitted[judges_drawn(len(rows), num_fitted)] = True
-    return columns | {"fitted": ["yes" if x else "no" for x in is_fitted.tolist()]}
+    return columns | _who_was_fitted(len(rows), num_fitted)
+
+
+def _who_was_fitted(total: int, number: int) -> dict[str, list[Any]]:
+    """Return a column that says it of each judge."""
+    from numpyro_rankings.readers.surveys import judges_drawn
+
+    drawn = {*judges_drawn(total, number).tolist()}
+    return {"fitted": ["yes" if k in drawn else "no" for k in range(total)]}
 
 
 def _rounded(probability: "np.ndarray") -> "np.ndarray":

@@ -49,6 +49,7 @@ _BEGINNINGS = {
     "path.csv": re.compile(b"effective_size,num_components,"),
     SLATES: re.compile(b"(cluster|bloc),share,"),
     SHARES_BY: re.compile(b"covariate,value,"),
+    EFFECTS: re.compile(b"covariate,step,"),
     SLATES_BY: re.compile(b".*,judges,(group|bloc)_1_share,", re.DOTALL),  # any table in it
     VOTEKIT: re.compile(rb'\{\s*"n_voters":'),
     "table.csv": re.compile(rb".*[,;\t]\"?cluster( \(fitted( \d+)?\))?\"?[,;\t]", re.DOTALL),

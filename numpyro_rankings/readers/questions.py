@@ -36,6 +36,7 @@ _OF_COUNTS = re.compile(
 
 # what a column with the items that were offered is called
 _BETWEEN_OFFERS = r"[;|,\n]"
+_THOUSANDS = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{3})+")
 _OF_OFFERS = re.compile(r"(?:.*[\W_])?(?:offer(?:ed|s)|available|shown)(?:[\W_].*)?", re.I)
 
 
@@ -305,6 +306,12 @@ def read_counts(grid: Grid, name: str | None, rows: np.ndarray) -> np.ndarray:
 def read_weights(grid: Grid, name: str, rows: np.ndarray) -> np.ndarray:
     """Return the survey weights of the judges in these rows, floats from 0 on."""
     column = grid.column(name)
+    with_comma = [text for text in column.values if "," in text]
+    if with_comma and all(map(_THOUSANDS.fullmatch, with_comma)):  # else commas are decimal
+        raise RankingsError(
+            f"{grid.at_text(column, with_comma[0])}: {with_comma[0]!r} may be a thousand and more: "
+            "write thousands without marks between the digits, and decimals with a point"
+        )
     weights = column.mapped(_weight_in, float)[rows]
     if (broken := np.isnan(weights)).any():
         odd = rows[broken]

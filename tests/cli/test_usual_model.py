@@ -401,14 +401,17 @@ def test_blocs_of_all_judges(sampled):
     assert list(rows_of("two/table.csv")[0]) == list(saved[0])
 
 
-def test_without_groups_the_fitted_judges_are_told(sampled, capsys):
+def test_all_judges_are_in_the_only_group(sampled, capsys):
     sampled(1, 1)
     options = ["--components", "1", "--no-progress", "--out", "out"]
     assert run(*LISTS, *options) == 0
     rows = rows_of("out/assignments.csv")
-    assert len(rows) == 40 and "fitted" not in rows[0]
+    assert len(rows) == 60 and {row["cluster"] for row in rows} == {"1"}
+    assert Counter(row["fitted"] for row in rows) == {"yes": 40, "no": 20}
+    drawn = {*judges_drawn(60, 40).tolist()}
+    assert [row["fitted"] == "yes" for row in rows] == [k in drawn for k in range(60)]
     out = " ".join(capsys.readouterr().out.split())
-    assert "Fitted to 40 of 60 judges drawn at random; assignments.csv has these alone" in out
+    assert "Fitted to 40 of 60 judges drawn at random; assignments.csv has all, in one group" in out
 
 
 def test_all_judges_that_are_fitted_have_no_column_of_it(sampled):

@@ -8,6 +8,7 @@ from helpers.command_line import FEW_DRAWS, expect_error, rows_of, run, without_
 
 from numpyro_rankings import item_covariates, read_survey
 from numpyro_rankings.cli.arguments import UserError
+from numpyro_rankings.cli.results import _BEGINNINGS, OPTIONAL, check_replaceable
 from numpyro_rankings.cli.worths import read_covariates
 from numpyro_rankings.posterior.item_effects import ItemEffects, item_effects, worths_of_new_items
 from numpyro_rankings.report.findings import Findings
@@ -45,6 +46,10 @@ def test_a_fit_writes_the_effects(files, capsys, monkeypatch):
         assert float(row["odds"]) == pytest.approx(np.exp(float(row["effect"])), rel=1e-4)
         assert float(row["effect_low"]) < float(row["effect"]) < float(row["effect_high"])
     assert float(price["effect"]) < 0 and float(price["probability_positive"]) < 0.5
+    check_replaceable(Path("out"))  # by --force
+    Path("out/item_effects.csv").write_text("price,brand\n")
+    with pytest.raises(UserError, match=r"item_effects\.csv"):
+        check_replaceable(Path("out"))
 
 
 def test_what_it_refuses(files, capsys):
@@ -144,3 +149,8 @@ def test_the_page_says_the_same(files):
 def test_other_commands_go_without_it():
     command = "numpyro-rankings fit a.csv --model plackett-luce --worths-by items.csv --about x"
     assert compare_command(command) == "numpyro-rankings compare a.csv --about x"
+
+
+def test_each_table_of_results_is_known_by_its_beginning():
+    """Else --force would refuse the results of this program."""
+    assert {*OPTIONAL} <= {*_BEGINNINGS}

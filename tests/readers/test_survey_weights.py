@@ -96,6 +96,24 @@ def test_shorter_lists_and_samples_keep_the_weights(tmp_path):
     assert "keep their weights" in sample.notes[-1]
 
 
+@pytest.mark.parametrize(
+    ("weights", "values"),
+    [
+        (["950", "1,200", "800", "700", "1", "2"], None),
+        (["1,250", "2,000", "1,000", "1", "1", "1"], None),
+        (["0,950", "1,200", "0,8", "1", "1", "1"], [0.95, 1.2, 0.8, 1, 1, 1]),
+        (["950", "1200", "0.5", "1", "1", "1"], [950, 1200, 0.5, 1, 1, 1]),
+    ],
+)
+def test_a_comma_may_stand_for_thousands(tmp_path, weights, values):
+    path = table(tmp_path, weights)
+    if values is not None:
+        assert read_survey(path, "ranks", judge="id", weight="w").weights.tolist() == values
+        return
+    with pytest.raises(RankingsError, match=r"column .w..*may be a thousand and more: write"):
+        read_survey(path, "ranks", judge="id", weight="w")
+
+
 LISTS = ["abc", "bac", "cab", "abc", "bca", "acb"]
 
 
