@@ -265,8 +265,13 @@ def plackett_luce(
         ):
             weights = numpyro.sample("weights", prior, infer={"event_dims": ["item"]})
         weights = weights[assignments]
+    _observe_lists(rankings, weights)
+
+
+def _observe_lists(rankings: Rankings, weights: Array) -> None:
+    """Observe lists whose items have these weights, (n,) or (N, n)."""
     offered = rankings.choice_sets
-    with numpyro.plate("ranking", size, dim=-1):
+    with numpyro.plate("ranking", rankings.num_rankings, dim=-1):
         numpyro.sample(
             "rankings",
             TopTPlackettLuce(
@@ -300,7 +305,7 @@ def plackett_luce_regression(
     :param shape: a, a number or a prior.
     :param effect_scale: τ.
     """
-    covariates, size = jnp.asarray(item_covariates, float), rankings.num_rankings
+    covariates = jnp.asarray(item_covariates, float)
     effects = numpyro.sample(
         "item_effects",
         dist.Normal(0.0, effect_scale).expand((covariates.shape[1],)).to_event(1),
@@ -310,18 +315,7 @@ def plackett_luce_regression(
         shape = numpyro.sample("residual_shape", shape)
     prior = ScaledDirichlet(shape, jnp.dot(covariates, effects, precision="highest"))
     weights = numpyro.sample("weights", prior, infer={"event_dims": ["item"]})
-    offered = rankings.choice_sets
-    with numpyro.plate("ranking", size, dim=-1):
-        numpyro.sample(
-            "rankings",
-            TopTPlackettLuce(
-                jnp.log(weights),
-                rankings.orderings.shape[1],
-                choice_set=None if offered is None else offered[rankings.row_index],
-            ),
-            obs=rankings.orderings[rankings.row_index],
-            infer={"event_dims": ["stage"]},
-        )
+    _observe_lists(rankings, weights)
 
 
 def plackett_luce_ties(

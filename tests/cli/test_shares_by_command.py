@@ -104,14 +104,6 @@ def test_table_and_page_say_what_python_says(survey, monkeypatch, capsys):
     assert "all judges count as average in these columns" in capsys.readouterr().err
 
 
-def test_all_judges_of_a_sample_count_as_average_which_is_said(survey, monkeypatch):
-    monkeypatch.setattr(assignments, "_groups_of", lambda *_: None)
-    monkeypatch.setattr(assignments, "_of_all", lambda *_: {})
-    for shares, ending in ((None, "the groups of all"), ("of a fit", "columns of --shares-by")):
-        findings = SimpleNamespace(total=40, reference="labels", shares_by=shares)
-        assert assignments.assigned(findings, survey, survey).in_words.endswith(ending)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -166,7 +158,7 @@ def test_all_judges_of_a_sample_count_as_average_and_it_is_said(monkeypatch):
         (None, "groups of all"),
         ("shares", "who count there as average in the columns"),
     ):
-        found = SimpleNamespace(total=60, reference="some", shares_by=shares)
+        found = SimpleNamespace(total=60, reference="some", num_components=2, shares_by=shares)
         in_words = assignments.assigned(found, None, whole).in_words
         assert said in in_words
         assert ("average" in in_words) == (shares is not None)
