@@ -3,6 +3,10 @@
 ``python benchmarks/partial_orders.py [--only ties pairs games] [--kernels NAME ...]``; ``--quick``
 is a small version. Chains start at the parameters of the simulation; compilation is not counted.
 ``games`` is the posterior of Bradley-Terry weights, by Gibbs and by NUTS, from random starts.
+
+``--to-rhat`` tells instead how long four chains from random starts take to an R-hat of 1.01, of the
+slowest quantity in the second half of the draws, looked at after 100 draws of each chain, 150, …;
+``--minutes`` is the most for each table and kernel.
 """
 
 import argparse
@@ -175,11 +179,8 @@ def pairs(name, kernel, quick):
     show(f"{size} x {num_items}, {name}", kernel, orderings, start, says, number)
 
 
-def games(quick):
-    """The posterior of Bradley-Terry weights with a Dirichlet(1) prior, from random starts.
-
-    A game is the first place of a judge who was offered two items.
-    """
+def simulated_games(quick):
+    """Games as counted, and as the first places of judges who were offered two items."""
     size, num_items = (1000, 20) if quick else (100_000, 1000)
     rng = np.random.default_rng(0)
     strength = rng.normal(size=num_items)
@@ -196,6 +197,12 @@ def games(quick):
     firsts = Rankings.from_orderings(
         both[:, :1], num_items=num_items, counts=counts, choice_sets=offered
     )
+    return counted, firsts
+
+
+def games(quick):
+    """The posterior of Bradley-Terry weights with a Dirichlet(1) prior, from random starts."""
+    counted, firsts = simulated_games(quick)
     print("| sampler | draws of each of 4 chains | seconds | ms a draw | R-hat | ESS | a second |")
     print("|---|---|---|---|---|---|---|")
     lengths = (50, 50) if quick else (200, 400)
@@ -230,13 +237,91 @@ def _of_games(name, kernel, data, warmup, draws):
 TABLES = {"ties": ties, "pairs": pairs}
 
 
+# -- seconds to R-hat 1.01 -------------------------------------------------------------------------
+
+
+def random_start(kernel, data):
+    """The kernel, and a function of keys: the states of chains that start anywhere."""
+    number, size, n = kernel.num_components, data.num_rankings, data.num_items
+    if not isinstance(kernel, PlackettLuceGibbs):
+        kernel = SliceGibbs(num_components=number, **PRIOR | {"init": "random"})
+
+    def begin(key, data):
+        key_chain, key_weights, key_labels = jax.random.split(key, 3)
+        start = None
+        if isinstance(kernel, PlackettLuceGibbs):
+            shape = (number,) if number > 1 else ()
+            start = {"weights": jax.random.dirichlet(key_weights, jnp.ones(n), shape)}
+            if number > 1:
+                start["assignments"] = jax.random.randint(key_labels, (size,), 0, number)
+        return kernel.init(key_chain, 0, start, (data,), {})
+
+    return kernel, jax.jit(jax.vmap(begin, (0, None)))
+
+
+def to_rhat(what, name, kernel, data, minutes, goal=1.01, chains=4):
+    """One row: how long chains from random starts take until they agree."""
+    kernel, begin = random_start(kernel, data)
+
+    def block(state, data, number):
+        def sweep(state, _):
+            state = jax.vmap(lambda one: kernel.sample(one, (data,), {}))(state)
+            return state, jax.vmap(quantity)(state.z)
+
+        return jax.lax.scan(sweep, state, None, length=number)
+
+    keys, size = jax.random.split(jax.random.key(3), chains), 50
+    state = begin(keys, data)
+    program = jax.jit(block, static_argnums=2).lower(state, data, size).compile()
+    jax.block_until_ready(program(state, data))  # as fast as it will be
+    state, seconds, draws, rhat = begin(keys, data), 0.0, [], np.inf
+    while rhat > goal and seconds < 60 * minutes:
+        start = time.perf_counter()
+        state, new = jax.block_until_ready(program(state, data))
+        seconds += time.perf_counter() - start
+        draws.append(np.asarray(new, np.float64).swapaxes(0, 1))
+        kept = np.concatenate(draws, axis=1)
+        kept = kept[:, kept.shape[1] // 2 :]
+        if len(draws) > 1:
+            rhat = split_gelman_rubin(kept).max()
+    ess, number = effective_sample_size(kept).min(), size * len(draws)
+    took = f"{seconds:.3g}" if rhat <= goal else f"not in {seconds:.3g}"
+    print(
+        f"| {what}, {name} | {number} | {1e3 * seconds / number:.3g} | {rhat:.3f} | {ess:.3g} | "
+        f"{took} |",
+        flush=True,
+    )
+
+
+def all_to_rhat(only, kernels, quick, minutes):
+    """The table of ``--to-rhat``: one population and a mixture for ties and pairs, and games."""
+    print("| data, kernel | draws of each of 4 chains | ms of all four | R-hat | ESS | seconds |")
+    print("|---|---|---|---|---|---|")
+    rng = np.random.default_rng(1)
+    for table, (size, num_items) in {"ties": (5000, 10), "pairs": (500, 100)}.items():
+        size, num_items = (size // 10, min(num_items, 20)) if quick else (size, num_items)
+        for name in kernels if table in only else ():
+            orderings, _ = judges(KERNELS[name], size, num_items)
+            data = with_ties(orderings, rng) if table == "ties" else of_pairs(orderings, rng)
+            what = f"{size:,} x {num_items}, {'20% ties' if table == 'ties' else '100 pairs'}"
+            to_rhat(what, name, KERNELS[name], data, minutes)
+    if "games" in only:
+        _, firsts = simulated_games(quick)
+        what = f"{firsts.num_rankings:,} games of {firsts.num_items:,}"
+        to_rhat(what, "PlackettLuceGibbs", PlackettLuceGibbs(), firsts, minutes)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--quick", action="store_true")
     names = [*TABLES, "games"]
     parser.add_argument("--only", nargs="+", choices=names, default=names)
     parser.add_argument("--kernels", nargs="+", choices=KERNELS, default=list(KERNELS))
+    parser.add_argument("--to-rhat", action="store_true")
+    parser.add_argument("--minutes", type=float, default=10.0)
     args = parser.parse_args()
+    if args.to_rhat:
+        return all_to_rhat(args.only, args.kernels, args.quick, args.minutes)
     if "games" in args.only:
         games(args.quick)
     columns = (

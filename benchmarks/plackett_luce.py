@@ -327,6 +327,48 @@ def speed(args):
         )
 
 
+# Log weights that the vignette of the R package PlackettLuce prints, for 83 drivers and for all 87
+# with half a win and half a loss of each against a further one; standard errors of the latter
+PRINTED = """
+PJ Jones         4.15  3.20
+Scott Pruett     3.62  2.77
+Mark Martin      2.08  1.91
+Dave Marcis      0.03  0.02
+Dick Trickle    -0.31 -0.38
+Joe Varde       -0.15 -0.12
+Andy Hillenburg  - -2.171065 1.812994
+Gary Bradberry   - -1.744754 1.855365
+Jason Hedlesky   - -1.590764 1.881708
+Randy Renfrow    - -1.768629 1.904871
+"""
+
+
+def compare_with_printed(best, names, races):
+    """Print log weights and standard errors beside those of PlackettLuce, Austin Cameron at 0."""
+    names, last = [*names.values()], len(names)
+    rows = [[driver - 1 for driver in race] for race in races]
+    rows += [pair for k in range(last) for pair in ([k, last], [last, k])]
+    counts = np.where(np.arange(len(rows)) < len(races), 2, 1)  # which halves the halves
+    offered = np.array([np.isin(np.arange(last + 1), row) for row in rows])
+    fit = plackett_luce_map(Rankings.from_orderings(rows, last + 1, None, counts, offered))
+    # standard errors do not count what was added
+    weights, information = fit.weights[:last], fit.information[:last, :last].copy()
+    added = 2 * weights * fit.weights[last] / (weights + fit.weights[last]) ** 2
+    information[np.diag_indices(last)] -= added
+    fit = fit._replace(weights=weights, items=tuple(names), information=information / 2)
+    of_all, of_best = fit.summary(names[0]), np.log(best.weights / best.weights[0])
+    print("| driver | of 83 | printed | of 87 | printed | standard error | printed |")
+    print("|---|---|---|---|---|---|---|")
+    for line in PRINTED.strip().split("\n"):
+        name, printed = line[:16].strip(), [*line[16:].split(), ""]
+        before = f"{of_best[names.index(name)]:.2f} | {printed[0]}" if printed[0] != "-" else " | "
+        x, error = of_all.loc[name, ["log_weight", "standard_error"]]
+        digits = len(printed[1].split(".")[1])
+        errors = f"{error:.6f} | {printed[2]}" if printed[2] else " | "
+        print(f"| {name} | {before} | {x:.{digits}f} | {printed[1]} | {errors} |")
+    print(f"quasi-variances: largest relative error {of_all.attrs['quasi_error']:.3f}")
+
+
 def nascar(args):
     """NASCAR 2002 (Hunter 2004): maximum and posterior means of 83 drivers, subset rankings."""
     names = dict(
@@ -340,6 +382,7 @@ def nascar(args):
     offered = np.array([np.isin(np.arange(83), race) for race in orderings])
     rankings = Rankings.from_orderings(orderings, num_items=83, choice_sets=offered)
     best = plackett_luce_map(rankings)
+    compare_with_printed(best, names, races)
     mcmc = MCMC(
         PlackettLuceGibbs(),
         num_warmup=args.draws // 2,

@@ -45,8 +45,8 @@ def bundled(args):
 
 def simulated(args):
     """Print a row for each data set, seed and number of groups, and the number that lasts."""
-    print("| data, seed | K | seconds | log likelihood | shares | log evidence | round trips |")
-    print("|---|---|---|---|---|---|---|")
+    print("| data, seed | K | seconds | log likelihood | shares | log evidence |")
+    print("|---|---|---|---|---|---|")
     for name in args.only:
         rankings = DATA[name](100 if args.quick else args.judges)
         if args.write:
@@ -60,11 +60,12 @@ def simulated(args):
                 key=jax.random.key(seed),
                 num_warmup=20 if args.quick else args.sweeps,
                 num_samples=20 if args.quick else args.sweeps,
-                after_number=lambda number, mcmc, name=f"{name}, {seed}", clock=clock: _row(
-                    name, number, mcmc, clock
+                after_number=lambda number, draws, name=f"{name}, {seed}", clock=clock: _row(
+                    name, number, draws, clock
                 ),
             )
-            print(f"{name}, seed {seed}: {lasting_number(path)}", flush=True)
+            trips = path["round_trips"].values.tolist()
+            print(f"{name}, seed {seed}: {lasting_number(path)}; round trips {trips}", flush=True)
             if args.figure:
                 from numpyro_rankings.plots import plot_group_path
 
@@ -72,15 +73,13 @@ def simulated(args):
                 figure.savefig(args.figure, dpi=150, bbox_inches="tight")
 
 
-def _row(name, number, mcmc, clock):
-    fields = mcmc.get_extra_fields(group_by_chain=True)
-    shares = np.sort(np.asarray(mcmc.get_samples(group_by_chain=True)["shares"]))[..., ::-1].mean(1)
-    likelihood = np.asarray(fields["rung_log_likelihood"])[..., -1].mean(1)
-    evidence, now = log_evidence(mcmc), time.perf_counter()
+def _row(name, number, draws, clock):
+    shares = np.sort(draws.samples["shares"])[..., ::-1].mean(1)
+    likelihood = draws.ladder["rung_log_likelihood"][..., -1].mean(1)
+    evidence, now = log_evidence(draws), time.perf_counter()
     print(
         f"| {name} | {number} | {now - clock[-1]:.0f} | {likelihood.round(1).tolist()} "
-        f"| {_words(shares)} | {evidence.value:.2f} ± {evidence.standard_error:.2f} "
-        f"| {np.asarray(fields['round_trips'])[:, -1].tolist()} |",
+        f"| {_words(shares)} | {evidence.value:.2f} ± {evidence.standard_error:.2f} |",
         flush=True,
     )
     clock.append(now)

@@ -44,6 +44,7 @@ PAGES = {
     "recipes.rst": [pytest.mark.slow],
     "choosing.rst": [],
     "composing.rst": [],
+    "other_packages.rst": [pytest.mark.slow],
     "partial_orders.rst": [],
     "extending.rst": [pytest.mark.slow],
     "running.rst": [],

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from datetime import date
 from pathlib import Path
@@ -99,17 +100,17 @@ def modules_in(folder):
 
 
 def test_wheel_holds_the_package_and_nothing_else(in_wheel, in_sdist):
-    assert modules_in("numpyro_rankings") <= in_wheel
+    package = {name for name in in_wheel if name.startswith("numpyro_rankings/")}
+    # tables, templates and styles too
+    assert package == {
+        name for name in files_in("numpyro_rankings", "*.*") if "__pycache__" not in name
+    }
+    assert {"numpyro_rankings/py.typed", "numpyro_rankings/data/apa1980.csv"} <= package
     assert {
-        "numpyro_rankings/py.typed",
-        "numpyro_rankings/data/apa1980.csv",
-        "numpyro_rankings/report/style.css",
-        *files_in("numpyro_rankings/report/templates", "*.html"),
         f"{NAME}.dist-info/licenses/LICENSE",
         f"{NAME}.dist-info/entry_points.txt",
     } <= in_wheel
-    # no tests, and no files of another origin
-    package = {name for name in in_wheel if name.startswith("numpyro_rankings/")}
+    # no tests
     assert all(name.startswith(f"{NAME}.dist-info/") for name in in_wheel - package)
     assert package == {name for name in in_sdist if name.startswith("numpyro_rankings/")}
 
@@ -171,6 +172,56 @@ def test_installed_command_works(installed, tmp_path):
         program, "fit", "--help", cwd=tmp_path, env=environment
     )
     assert "15,449" in run(program, "describe", cwd=tmp_path, env=environment)
+
+
+def test_a_release_tries_the_commands_of_the_readme():
+    script = ROOT / ".ci" / "release"
+    if not script.is_file():
+        pytest.skip("not in the source distribution")
+    assert os.access(script, os.X_OK)
+    lines = [line.strip() for line in script.read_text(encoding="utf-8").splitlines()]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    commands = re.findall(
+        r"^python3 -m venv .* && pip install (\S+) && (.+)$", readme, re.MULTILINE
+    )
+    assert [what for what, _ in commands] == [".", "'.[test]'"]
+    assert {command for _, command in commands} <= set(lines)
+    assert {'pip install -q "$wheel"', 'pip install -q "$wheel[test]"'} <= set(lines)
+
+
+def test_each_version_of_python_is_tried_before_a_release():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert "version" in project["dynamic"] and "version" not in project
+    pattern = r"Programming Language :: Python :: (3\.\d+)"
+    named = [m[1] for m in (re.fullmatch(pattern, x) for x in project["classifiers"]) if m]
+    assert project["requires-python"] == f">={named[0]}"
+    script = ROOT / ".ci" / "release"
+    if script.is_file():
+        tried = script.read_text(encoding="utf-8")
+        tried += script.with_name("environments.sh").read_text(encoding="utf-8")
+        assert set(re.findall(r"find_python (3\.\d+)", tried)) == set(named)
+
+
+def test_the_badges_of_the_readme_are_true(metadata):
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    badges = dict(re.findall(r"^\[!\[([^\]]+)\]\((\S+)\)\]\(", readme, re.MULTILINE))
+    urls = dict(url.split(", ") for url in metadata.get_all("Project-URL"))
+    assert badges.pop("ci").startswith(f"{urls['Repository']}/actions/workflows/ci.yml/badge.svg")
+    project = re.search(r"//([\w-]+)\.readthedocs\.io", urls["Documentation"])[1]
+    assert badges.pop("docs").startswith(f"https://readthedocs.org/projects/{project}/badge/")
+    pattern = r"Programming Language :: Python :: (3\.\d+)"
+    found = (re.fullmatch(pattern, x) for x in metadata.get_all("Classifier"))
+    versions = [m[1] for m in found if m]
+    assert set(badges) == {
+        f"Python {versions[0]} to {versions[-1]}",
+        metadata["License-Expression"],
+    }
+    for words, url in badges.items():
+        shown = words.lower().replace(" ", "-", 1).replace(" ", "_").replace("apache-", "apache--")
+        assert url.lower() in (
+            f"https://img.shields.io/badge/{shown}-blue",
+            f"https://img.shields.io/badge/license-{shown}-blue",
+        )
 
 
 def test_the_changelog_is_of_this_version():

@@ -2,8 +2,7 @@
 
 From version 0.10.2 on, jaxlib computes reductions on CPUs with YNNPACK, and confuses constants in
 the operations that it fuses with them: in a compiled sum over rows of log1p(2 x) + log1p(3 x) both
-factors are equal if the array is large. Seen in jaxlib 0.10.2 and 0.12.0; jax-ml/jax#39103 is
-similar.
+factors are equal if the array is large. ``docs/compiler_faults.rst`` has a script and versions.
 """
 
 import os

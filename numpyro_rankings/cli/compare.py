@@ -78,8 +78,9 @@ the columns of the table:
                  error; a difference of 3 makes one model 20 times as probable as another
   time           seconds of its run
 
-All models are run for a quarter of the time or until their chains nearly agree, and then those that
-may predict best. The last lines are the command that fits the simplest of these.
+All models are run for a quarter of the time or until their chains nearly agree, and then those on
+of which it is not yet clear whether they predict worse than the best. The last lines are the
+command that fits the simplest of those that predict well.
 
 Exit status: 0 if the results were written, 2 after an error, 130 after Ctrl-C, 143 after SIGTERM,
 129 after a hang-up.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from numpyro_rankings.cli.arguments import UserError, add_options, note
 from numpyro_rankings.cli.assignments import Assigned, assigned, write_assigned
 from numpyro_rankings.cli.capacity import choose_thinning, label_bytes, memory_errors
-from numpyro_rankings.cli.fit_options import FitOptions, parse_options
+from numpyro_rankings.cli.fit_options import FitOptions, naming_options, parse_options
 from numpyro_rankings.cli.interim import InterimPage, finder_of_groups
 from numpyro_rankings.cli.item_names import rename_findings, rename_rankings, shown_names
 from numpyro_rankings.cli.kept import keep_groups
@@ -24,6 +24,7 @@ from numpyro_rankings.cli.models import (
     MOST_DIFFERENT,
     MOST_ITEMS,
     MOST_JUDGES,
+    MOST_OWN,
     TEMPERED,
     ModelOptions,
 )
@@ -98,8 +99,9 @@ Find groups of rankings: fit a model, or a mixture of models, to a file of ranki
 {FORMATS_IN_WORDS}
 Without an option of the model or the sampler, nor --blocs, --draws or --warmup, a Dirichlet process
 is fitted. But if more than {MOST_DIFFERENT} rankings without ties, of up to {MOST_ITEMS} items, are
-different, it is as by --components auto, and of more than {MOST_JUDGES:,} judges as by
---sample {MOST_JUDGES}. --components dp, or less than --minutes {LEAST_MINUTES}, fits the process.
+different, or more than {MOST_OWN} of fewer than twice as many judges, it is as by --components
+auto, and of more than {MOST_JUDGES:,} judges as by --sample {MOST_JUDGES}. --components dp, or less
+than --minutes {LEAST_MINUTES}, fits the process.
 
 'numpyro-rankings describe FILE' says what was read. Without FILE, the bundled data are fitted: the
 15,449 ballots of the American Psychological Association's presidential election of 1980. Four
@@ -292,7 +294,8 @@ def _fit_one(
                 if options.model.worths_by is not None:
                     of_items = read_covariates(options.model.worths_by, survey, tell is not None)
                 given = covariates if of_items is None else of_items.values
-                sampled = _sample(session, options.model, rankings, given, thin, make_kernel)
+                with naming_options(options):
+                    sampled = _sample(session, options.model, rankings, given, thin, make_kernel)
                 if options.model.components is None:
                     check_overflow(sampled.mcmc, options.model.max_clusters)
                 session.say("summarising the draws")

@@ -1,7 +1,9 @@
 """The options of the command ``fit``, and which of them go together."""
 
 import argparse
-from collections.abc import Sequence
+import contextlib
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from importlib.util import find_spec
 from typing import Any
@@ -88,6 +90,35 @@ class FitOptions:
         action="extend",
     )
     by_table: bool = False
+
+
+@contextlib.contextmanager
+def naming_options(options: FitOptions) -> Iterator[None]:
+    """Say by which options the data are given that a run to resume does not have in common.
+
+    An error names them as arguments of the kernel: the rankings, and covariates of judges or items.
+    """
+    file, by = options.file or "the bundled ballots", "--shares-by"
+    if options.model.worths_by is not None:
+        by = "--worths-by"
+    if options.table.weight is not None:
+        file = f"{file} --weight {options.table.weight}"
+    try:
+        yield
+    except UserError as error:
+        text = str(error)
+        for pattern, words in (
+            (r"the data of argument 1 differ; (?=.*argument 2)", ""),  # other rows, by covariates
+            (r"argument 1 was Rankings, is WeightedRankings", "--weight was not given"),
+            (r"argument 1 was WeightedRankings, is Rankings", "--weight was given"),
+            (r"argument 2 was None, is [^;]*", f"{by} was not given"),
+            (r"argument 2 was [^;]*, is None", f"{by} was given"),
+            (r"argument 2", by),
+            (r"argument 1", file),
+        ):
+            text = re.sub(pattern, words.replace("\\", r"\\"), text)
+        error.args = (text,)
+        raise
 
 
 def parse_options(args: argparse.Namespace) -> FitOptions:

@@ -30,9 +30,10 @@ if TYPE_CHECKING:
 PROCESS, AUTO = 0, -1  # how the parser returns "dp" and "auto" of --components
 TEMPERED = "tempered"
 MOST_TRIED = 8  # components, by --components auto
-# without an option: different rankings beyond which it is auto, up to so many items, from so many
-# minutes on, and judges who are fitted then
-MOST_DIFFERENT, MOST_ITEMS, LEAST_MINUTES, MOST_JUDGES = 500, 30, 5, 2000
+# without an option: different rankings beyond which it is auto, or already beyond so many if most
+# judges have one for themselves; up to so many items, from so many minutes on, and judges who are
+# fitted then
+MOST_DIFFERENT, MOST_OWN, MOST_ITEMS, LEAST_MINUTES, MOST_JUDGES = 500, 50, 30, 5, 2000
 
 
 class FitModel(ABC):
@@ -402,10 +403,10 @@ class ModelOptions:
         "mallows, plackett-luce: dp for a Dirichlet process, which infers the number of clusters, "
         "or the number K of components, 1 for a single population; auto: fit 1, 2, … components "
         "by --sampler tempered, and report the number that lasts (default: dp for mallows, but "
-        f"auto of more than {MOST_DIFFERENT} different rankings of up to {MOST_ITEMS} items if no "
-        "option of the model or the sampler, nor --blocs, --draws, --warmup or less than "
-        f"--minutes {LEAST_MINUTES}, is given; 1 for "
-        "plackett-luce; for a Dirichlet process of Plackett–Luce models, use --model "
+        f"auto of more than {MOST_DIFFERENT} different rankings of up to {MOST_ITEMS} items, or "
+        f"more than {MOST_OWN} of fewer than twice as many judges, if no option of the model or "
+        f"the sampler, nor --blocs, --draws, --warmup or less than --minutes {LEAST_MINUTES}, is "
+        "given; 1 for plackett-luce; for a Dirichlet process of Plackett–Luce models, use --model "
         "dp-plackett-luce)",
         "dp|auto|K",
         type=_parse_components,

@@ -17,6 +17,7 @@ from numpyro_rankings.cli.models import (
     MOST_DIFFERENT,
     MOST_ITEMS,
     MOST_JUDGES,
+    MOST_OWN,
     TEMPERED,
 )
 
@@ -44,10 +45,16 @@ def usual_options(
     is_plain &= rankings.num_items <= MOST_ITEMS
     if not resumes and options.run.minutes is not None and options.run.minutes < LEAST_MINUTES:
         return {}
-    if not (options.by_table and is_plain and rankings.unique().num_rows > MOST_DIFFERENT):
+    if not (options.by_table and is_plain and _are_varied(rankings)):
         return {}
     takes_some = options.sample is None and rankings.num_rankings > MOST_JUDGES
     return {"--components": "auto", **({"--sample": MOST_JUDGES} if takes_some else {})}
+
+
+def _are_varied(rankings: "Rankings | Orders") -> bool:
+    different = rankings.unique().num_rows
+    are_own = 2 * different > rankings.num_rankings  # fewer than two judges each, on average
+    return different > (MOST_OWN if are_own else MOST_DIFFERENT)
 
 
 def with_usual(options: FitOptions, usual: Mapping[str, Any]) -> FitOptions:
@@ -73,5 +80,6 @@ def usual_in_words(usual: Mapping[str, Any], rankings: "Rankings | Orders") -> s
     )
     return (
         f"{rankings.unique().num_rows:,} different rankings: fitted as by {chosen}, because "
-        f"chains of a Dirichlet process seldom agree on more than {MOST_DIFFERENT}; {others}"
+        f"chains of a Dirichlet process seldom agree on more than {MOST_DIFFERENT}, or on more "
+        f"than {MOST_OWN} if most judges have one of their own; {others}"
     )

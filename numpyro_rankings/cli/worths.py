@@ -1,7 +1,7 @@
 """The option ``--worths-by`` of ``fit``: covariates of the items, their effects as a table."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from numpyro_rankings.cli.arguments import UserError
 
@@ -39,21 +39,10 @@ def read_covariates(source: str, survey: "Survey", is_of_several: bool = False) 
         names = [grid.column(columns[0]).text(row).strip() for row in rows]
         takes_others = is_of_several or items <= {*names}  # else a name may be misspelt
         kept = [row for row in rows if not takes_others or names[row] in items]
-        texts = {name: [grid.column(name).text(row) for row in kept] for name in columns}
-        frame = pd.DataFrame({columns[0]: texts[columns[0]]})
-        for name in columns[1:]:
-            frame[name] = _as_numbers(texts[name])
+        frame = pd.DataFrame({x: [grid.column(x).text(row) for row in kept] for x in columns})
         return item_covariates(frame, items=survey.rankings.items, item=columns[0])
     except RankingsError as error:
         raise UserError(f"--worths-by {source}: {error}") from None
-
-
-def _as_numbers(texts: list[str]) -> list[Any]:
-    """Return numbers, if all texts are such; None where there is none."""
-    try:
-        return [float(text) if text else None for text in texts]
-    except ValueError:
-        return [text or None for text in texts]
 
 
 def with_effects(findings: "Findings", covariates: "ItemCovariates") -> "Findings":

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax, random
 from jax.typing import ArrayLike, DTypeLike
 
@@ -187,6 +188,11 @@ def sample_log_gamma(key: Array, a: ArrayLike) -> Array:
     _, log_v, boost, _ = lax.while_loop(more, step, start)
     boost = jnp.where(small, jnp.log(boost) / jnp.where(small, a, 1.0), 0.0)
     return (jnp.log(d) + log_v + boost).reshape(shape)
+
+
+def draw_log_gamma(rng: np.random.Generator, a: np.ndarray) -> np.ndarray:
+    """Draw as :func:`sample_log_gamma`, in NumPy."""
+    return np.log(rng.standard_gamma(a + 1.0)) - rng.standard_exponential(a.shape) / a
 
 
 def sample_atom_counts(key: Array, x: ArrayLike, n: ArrayLike) -> Array:

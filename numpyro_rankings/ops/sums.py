@@ -6,7 +6,7 @@ as many chains as there are values, has two int32 arrays of zeros of the same sh
 compiler merges into one. The first sum that is written is then read as an index. The functions here
 avoid this in three ways: a single label needs no scatter; sums over more labels have accumulators
 whose shape differs from that of the indices; and in scatters at several indices, where shapes may
-coincide, the compiler cannot know the indices (see the tests of XLA).
+coincide, the compiler cannot know the indices (``docs/compiler_faults.rst``).
 """
 
 from typing import Any

@@ -7,8 +7,10 @@ weight of an item is :math:`e^{x'β}` times a residual, Gamma(a, 1).
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
 from numpyro_rankings.families.base import interval_of
+from numpyro_rankings.ops.sampling import draw_log_gamma
 from numpyro_rankings.posterior.draws import Draws
 from numpyro_rankings.rankings import ItemCovariates
 
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # Functions import pandas, which takes long to load and is not always needed.
+
+
+_LOG_RANGE = -700.0, 700.0  # of odds that are not 0 or infinite as numbers
 
 
 class ItemEffects(NamedTuple):
@@ -92,7 +97,7 @@ def item_effects(source: Any, covariates: ItemCovariates) -> ItemEffects:
     explained = fitted / (fitted + (np.log(weights) - eta).var(1))
     return ItemEffects(
         tuple(covariates.names),
-        tuple(one.step for one in covariates.covariates),
+        tuple(covariates.steps),
         effects.mean(0),
         np.array([interval_of(x) for x in effects.T]),
         (effects > 0).mean(0),
@@ -130,14 +135,15 @@ def worths_of_new_items(
     eta = effects @ fitted.T
     # w = s p on the scale of the residuals: s | p ~ Gamma(n a, Σ p exp(-η))
     rate = np.sum(weights * np.exp(-eta), axis=1)
-    log_total = np.log(rng.gamma(len(fitted) * shape) / rate)
+    log_total = draw_log_gamma(rng, len(fitted) * shape) - np.log(rate)
     log_new = effects @ values.T.astype(float)
-    log_new += np.log(np.maximum(rng.gamma(shape[:, None], size=log_new.shape), 1e-300))
+    log_new += draw_log_gamma(rng, np.broadcast_to(shape[:, None], log_new.shape))
     log_odds = log_new - (log_total + np.log(weights).mean(1))[:, None]
-    first = 1 / (1 + np.exp(log_total[:, None] - log_new))
+    first = expit(log_new - log_total[:, None])
     rows = []
     for k, name in enumerate(names):
-        odds = np.exp([np.median(log_odds[:, k]), *interval_of(log_odds[:, k])])
+        of_odds = np.median(log_odds[:, k]), *interval_of(log_odds[:, k])
+        odds = np.exp(np.clip(of_odds, *_LOG_RANGE))
         rows.append((name, *odds, first[:, k].mean(), *interval_of(first[:, k])))
     columns = ["item", "odds", "odds_low", "odds_high"]
     columns += ["first_choice", "first_choice_low", "first_choice_high"]

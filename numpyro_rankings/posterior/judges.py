@@ -88,31 +88,35 @@ def by_group(
 ) -> ColumnByGroup:
     """Summarise a column about the judges in each of **size** groups, which are numbered from 0.
 
+    A column of numbers has the median and the quartiles, each the middle of the numbers below and
+    above which there is no more than its share of the weight of the judges.
+
     :param weights: of the judges, (N,), for the shares and the numbers; all have 1 by default.
     """
+    weight = np.ones(len(groups)) if weights is None else weights
     members = [groups == k for k in range(size)] + [np.ones(len(groups), bool)]
     numbers = as_numbers(name, values)
     if numbers is not None:
         quartiles = np.full((size + 1, 3), np.nan)
         for k, of_group in enumerate(members):
-            is_known = of_group & ~np.isnan(numbers)
-            if weights is not None:
-                is_known &= weights > 0
-            if not is_known.any():
-                continue
-            weighted: dict[str, Any] = {}
-            if weights is not None:
-                weighted = {"weights": weights[is_known], "method": "inverted_cdf"}
-            quartiles[k] = np.quantile(numbers[is_known], (0.5, 0.25, 0.75), **weighted)
+            known = of_group & ~np.isnan(numbers) & (weight > 0)
+            if known.any():
+                quartiles[k] = _quartiles(numbers[known], weight[known])
         return ColumnByGroup(name, ["median", "lower quarter", "upper quarter"], quartiles, True)
     shown = [text for text, _ in most_frequent(values)]
     index = {text: k for k, text in enumerate(shown)}
     other = index.get(OTHERS, -1)
     codes = np.array([index.get(x if x else NO_ANSWER, other) for x in values])
     counts = np.stack([np.bincount(codes[x], minlength=len(shown)) for x in members])
-    sums = counts
-    if weights is not None:
-        sums = np.stack([np.bincount(codes[x], weights[x], len(shown)) for x in members])
+    sums = np.stack([np.bincount(codes[x], weight[x], len(shown)) for x in members])
     total = sums.sum(1, keepdims=True)
     shares = np.divide(sums, total, out=np.full(counts.shape, np.nan), where=total > 0)
     return ColumnByGroup(name, shown, shares, False, counts)
+
+
+def _quartiles(numbers: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the median and the quartiles: SAS's definition 5, R's type 2."""
+    shares = np.array([0.5, 0.25, 0.75])
+    least = np.quantile(numbers, shares, weights=weights, method="inverted_cdf")
+    most = -np.quantile(-numbers, 1 - shares, weights=weights, method="inverted_cdf")
+    return (least + most) / 2

@@ -34,6 +34,7 @@ import numpy as np
 from scipy.special import betaln, gammaln
 
 from numpyro_rankings.families.base import INTERVAL
+from numpyro_rankings.ops.sampling import draw_log_gamma
 from numpyro_rankings.posterior.blocs import Blocs
 from numpyro_rankings.posterior.draws import Draws
 from numpyro_rankings.posterior.partitions import evenly
@@ -162,10 +163,8 @@ def pooled_shares(tables: Iterable[np.ndarray], rng: np.random.Generator) -> np.
 
 
 def _dirichlet(amounts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Draw shares in the last axis; amounts may be so small that a gamma variable would be 0."""
-    logs = (
-        np.log(rng.standard_gamma(amounts + 1)) - rng.standard_exponential(amounts.shape) / amounts
-    )
+    """Draw shares in the last axis."""
+    logs = draw_log_gamma(rng, amounts)
     parts = np.exp(logs - logs.max(-1, keepdims=True))
     return parts / parts.sum(-1, keepdims=True)
 

@@ -131,7 +131,7 @@ def _intervals(values: np.ndarray) -> np.ndarray:
 
 def _values_of(term: Any, design: np.ndarray, cells: np.ndarray) -> list[tuple[Any, Any, int]]:
     """Return the values of a covariate that are shown, with the number of judges who have each."""
-    own = design[:, term.start : term.start + len(term.columns)][cells]
+    own = design[:, term.place][cells]
     if term.levels:
         coded = term.code(term.levels)
         counts = [int(np.isclose(own, x, atol=1e-4).all(1).sum()) for x in coded]
@@ -147,5 +147,5 @@ def _values_of(term: Any, design: np.ndarray, cells: np.ndarray) -> list[tuple[A
 def _with(design: np.ndarray, term: Any, common: Any) -> np.ndarray:
     """Return the design in which all judges have a value."""
     changed = design.copy()
-    changed[:, term.start : term.start + len(term.columns)] = term.code([common])
+    changed[:, term.place] = term.code([common])
     return changed

@@ -1,61 +1,45 @@
 """Covariates of items, by a data frame: their columns as numbers, each matched to its item."""
 
-import difflib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from numpyro_rankings.rankings.names import RankingsError, is_missing
-
-_LEAST_SHARE = (
-    1e-6  # of the variance of a column that others leave, below which it follows from them
+from numpyro_rankings.rankings.covariates import (
+    Covariate,
+    code_others,
+    names_in,
+    near,
+    read_covariate,
 )
+from numpyro_rankings.rankings.names import RankingsError
 
-
-class Covariate(NamedTuple):
-    """How a column of numbers comes from a column of the table.
-
-    - **name** - of the effect: the column's or, of a level, ``brand: Y``.
-    - **column** - of the table.
-    - **level**, **base** - the level that has a 1, and that of the zeros; None of numbers.
-    - **centre**, **scale** - taken off, and then divided by; 0 and 1 of levels, and of columns of
-      zeros and ones.
-    """
-
-    name: str
-    column: str
-    level: str | None = None
-    base: str | None = None
-    centre: float = 0.0
-    scale: float = 1.0
-
-    @property
-    def step(self) -> str:
-        """What the effect is of, in words."""
-        if self.level is not None:
-            return f"{self.level} instead of {self.base}"
-        if self.scale == 1.0 and self.centre == 0.0:
-            return "1 instead of 0"
-        return f"{self.scale:.4g} more"
+# share of the variance of a column that others leave, below which it follows from them
+_LEAST_SHARE = 1e-6
 
 
 class ItemCovariates(NamedTuple):
     """Covariates of n items, as :func:`item_covariates` makes them.
 
     - **values** - what the kernel takes, (n, p), in the order of the items.
-    - **covariates** - how each of the p columns is made.
+    - **terms** - a :class:`~numpyro_rankings.rankings.covariates.Covariate` for each column of the
+      table.
     - **items** - names of the items.
     """
 
     values: np.ndarray
-    covariates: tuple[Covariate, ...]
+    terms: tuple[Covariate, ...]
     items: tuple[str, ...]
 
     @property
     def names(self) -> list[str]:
-        """The names of the effects."""
-        return [x.name for x in self.covariates]
+        """The names of the p effects."""
+        return [name for term in self.terms for name in term.columns]
+
+    @property
+    def steps(self) -> list[str]:
+        """What each effect is of, in words."""
+        return [step for term in self.terms for step in term.steps]
 
     def of_others(self, df: Any, item: str | None = None) -> tuple[np.ndarray, list[str]]:
         """Return the values of other items on the same scale, (m, p), and the names of these items.
@@ -65,25 +49,9 @@ class ItemCovariates(NamedTuple):
         :raises RankingsError: for a column or a cell that is missing, or a level that no item had.
         """
         table, names = _named_rows(df, item)
-        levels: dict[str, set[str]] = {}
-        for one in self.covariates:
-            if one.level is not None:
-                levels.setdefault(one.column, {str(one.base)}).add(one.level)
-        columns = []
-        for one in self.covariates:
-            cells = _cells(table, one.column, names)
-            if one.level is None:
-                columns.append((_as_numbers(cells, one.column, names) - one.centre) / one.scale)
-                continue
-            texts, known = list(map(str, cells)), levels[one.column]
-            for name, text in zip(names, texts, strict=True):
-                if text not in known:
-                    raise RankingsError(
-                        f"column {one.column!r}: {text!r} of {name!r} is none of the levels of the "
-                        f"fitted items{_near(text, known)}"
-                    )
-            columns.append(np.array([float(text == one.level) for text in texts]))
-        return np.column_stack(columns).astype(np.float32), names
+        names_in([term.name for term in self.terms], list(table.columns), "other items")
+        parts = [code_others(x, table[x.name].tolist(), _row_of(names)) for x in self.terms]
+        return np.hstack(parts).astype(np.float32), names
 
 
 def item_covariates(
@@ -92,10 +60,10 @@ def item_covariates(
     """
     Covariates of the items, for :class:`~numpyro_rankings.infer.PlackettLuceRegressionGibbs`.
 
-    Rows are matched to items by name. Columns of numbers are centred and divided by their standard
-    deviation, so that an effect is that of one standard deviation; columns of zeros and ones stay
-    as they are. A column of texts has a covariate for each level but the first that occurs, the
-    base.
+    Rows are matched to items by name. Columns of numbers are divided by their standard deviation,
+    so that an effect is that of one standard deviation, but for columns of zeros and ones. A column
+    of text has an effect of each level in comparison with the commonest one; of equally common ones
+    that is the first by the alphabet. All have mean 0 over the items.
 
     :param df: a data frame with a row for each item.
     :param formula: names of columns with + between them, such as ``"price + brand"``; by default
@@ -120,22 +88,40 @@ def item_covariates(
        ... )
        >>> found = item_covariates(table, "price + brand", items=["x", "w", "y", "z"])
        >>> found.names, found.values.astype(float).round(2).tolist()
-       (['price', 'brand: B'], [[1.41, 1.0], [-1.41, 0.0], [0.0, 1.0], [0.0, 0.0]])
+       (['price', 'brand: B'], [[1.41, 0.5], [-1.41, -0.5], [0.0, 0.5], [0.0, -0.5]])
     """
     names = tuple(map(str, items))
     table, of_rows = _named_rows(df, item)
     order = _rows_of(of_rows, names)
-    made: list[tuple[Covariate, np.ndarray]] = []
-    for column in _columns_of(formula, [str(c) for c in table.columns]):
-        made += _covariates_of(column, _cells(table, column, of_rows), of_rows)
-    _check_independent(made)
-    values = np.column_stack([x[order] for _, x in made]).astype(np.float32)
-    return ItemCovariates(values, tuple(one for one, _ in made), names)
+    columns = list(table.columns)
+    if not columns:
+        raise RankingsError("the table of the items has no column but that with their names")
+    terms, parts, start = list[Covariate](), [], 0
+    for name in columns if formula is None else names_in(formula, columns, "items"):
+        term, coded = read_covariate(name, table[name].tolist(), start, _row_of(of_rows))
+        if len(term.levels) == len(of_rows):
+            raise RankingsError(
+                f"the covariate {name!r} has texts, another one for each item, such as "
+                f"{term.base!r}: leave it out, or write numbers"
+            )
+        terms.append(term)
+        parts.append(coded)
+        start += len(term.columns)
+    values = np.hstack(parts)
+    found = ItemCovariates(values[order].astype(np.float32), tuple(terms), names)
+    _check_independent(found.names, values)
+    return found
+
+
+def _row_of(names: Sequence[str]) -> Callable[[int], str]:
+    return lambda row: f"the row of {names[row]!r}"
 
 
 def _named_rows(df: Any, item: str | None) -> tuple[Any, list[str]]:
     """Return the table without the column of names, whose columns are texts, and the names."""
-    table = df.rename(columns=str)
+    import pandas as pd  # takes long to load
+
+    table = pd.DataFrame(df).rename(columns=str)
     columns = list(table.columns)
     if len(set(columns)) < len(columns):
         twice = next(c for c in columns if columns.count(c) > 1)
@@ -143,7 +129,7 @@ def _named_rows(df: Any, item: str | None) -> tuple[Any, list[str]]:
     if item is None:
         item = "item" if "item" in columns else columns[0] if columns else "item"
     if item not in columns:
-        raise RankingsError(f"the table of the items has no column {item!r}{_near(item, columns)}")
+        raise RankingsError(f"the table of the items has no column {item!r}{near(item, columns)}")
     names = [str(x).strip() for x in table[item]]
     return table.drop(columns=item), names
 
@@ -155,7 +141,7 @@ def _rows_of(of_rows: list[str], items: Sequence[str]) -> list[int]:
         if name not in items:
             raise RankingsError(
                 f"the table of the items, row {row + 1}: {name!r} is none of the items that are "
-                f"ranked{_near(name, items)}"
+                f"ranked{near(name, items)}"
             )
         if place.setdefault(name, row) != row:
             raise RankingsError(
@@ -168,93 +154,16 @@ def _rows_of(of_rows: list[str], items: Sequence[str]) -> list[int]:
     return [place[name] for name in items]
 
 
-def _columns_of(formula: str | None, columns: Sequence[str]) -> list[str]:
-    """Return the columns that a formula names."""
-    if formula is None:
-        if not columns:
-            raise RankingsError("the table of the items has no column but that with their names")
-        return list(columns)
-    parts = [formula] if formula in columns else formula.strip().removeprefix("~").split("+")
-    parts = list(dict.fromkeys(part.strip().strip("`") for part in parts))
-    for part in parts:
-        if part not in columns:
-            raise RankingsError(
-                f"the formula {formula!r} has names of columns with + between them: there is no "
-                f"column {part!r}{_near(part, columns)}"
-            )
-    return parts
-
-
-def _cells(table: Any, column: str, names: Sequence[str]) -> list[Any]:
-    """Return the cells of a column, of which none is missing."""
-    if column not in table.columns:
-        raise RankingsError(f"the table has no column {column!r}{_near(column, table.columns)}")
-    cells = table[column].tolist()
-    for name, cell in zip(names, cells, strict=True):
-        if is_missing(cell) or not str(cell).strip():
-            raise RankingsError(
-                f"column {column!r} has no value for the item {name!r}: fill it in, or leave the "
-                "column out"
-            )
-    return [x.strip() if isinstance(x, str) else x for x in cells]
-
-
-def _as_numbers(cells: Sequence[Any], column: str, names: Sequence[str]) -> np.ndarray:
-    """Return cells as numbers, or raise an error."""
-    numbers = []
-    for name, cell in zip(names, cells, strict=True):
-        try:
-            numbers.append(float(cell))
-        except (TypeError, ValueError):
-            raise RankingsError(f"column {column!r}: {cell!r} of {name!r} is no number") from None
-        if not np.isfinite(numbers[-1]):
-            raise RankingsError(f"column {column!r}: {cell!r} of {name!r} is not finite")
-    return np.array(numbers)
-
-
-def _covariates_of(
-    column: str, cells: list[Any], names: Sequence[str]
-) -> list[tuple[Covariate, np.ndarray]]:
-    """Return the covariates that a column makes, each with its values."""
-    levels = list(dict.fromkeys(map(str, cells)))
-    if len(levels) == 1:
-        raise RankingsError(
-            f"column {column!r} is {levels[0]!r} for all items, which tells nothing: leave it out"
-        )
-    if not any(isinstance(x, str | bool | np.bool_) for x in cells):
-        numbers = _as_numbers(cells, column, names)
-        if set(numbers.tolist()) == {0.0, 1.0}:
-            return [(Covariate(column, column), numbers)]
-        centre, scale = float(numbers.mean()), float(numbers.std())
-        return [(Covariate(column, column, None, None, centre, scale), (numbers - centre) / scale)]
-    if len(levels) == len(names):
-        raise RankingsError(
-            f"column {column!r} has texts, another one for each item, such as {levels[0]!r}: leave "
-            "it out, or write numbers"
-        )
-    texts = np.array(list(map(str, cells)), object)
-    return [
-        (Covariate(f"{column}: {level}", column, level, levels[0]), (texts == level).astype(float))
-        for level in levels[1:]
-    ]
-
-
-def _check_independent(made: Sequence[tuple[Covariate, np.ndarray]]) -> None:
-    """Refuse a covariate that follows from those before it and a constant."""
+def _check_independent(names: Sequence[str], values: np.ndarray) -> None:
+    """Refuse a column of mean 0 that follows from those before it."""
     before: list[np.ndarray] = []
-    for one, x in made:
-        rest = x - x.mean()
-        size = rest @ rest
+    for name, x in zip(names, values.T, strict=True):
+        rest, size = x, x @ x
         for other in before:
             rest = rest - (rest @ other) * other
         if rest @ rest <= _LEAST_SHARE * size:
             raise RankingsError(
-                f"the covariate {one.name!r} follows from those before it, "
-                f"{', '.join(repr(x.name) for x, _ in made[: len(before)])}: leave a column out"
+                f"the covariate {name!r} follows from those before it, "
+                f"{', '.join(map(repr, names[: len(before)]))}: leave a column out"
             )
         before.append(rest / np.sqrt(rest @ rest))
-
-
-def _near(word: Any, words: Any) -> str:
-    close = difflib.get_close_matches(str(word), list(map(str, words)), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""

@@ -1,7 +1,7 @@
 """What containers of rankings share: rows with counts, immutable, and pytrees."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -160,6 +160,14 @@ class RowsOfJudges(Rows):
     __slots__ = ("ids",)
 
     ids: tuple[str, ...] | None
+
+    if not TYPE_CHECKING:  # so that mypy finds who reads the orderings that only rankings have
+
+        @property
+        def orderings(self):
+            """Refuse what takes rankings only."""
+            name = type(self).__name__
+            raise TypeError(f"rankings must be a Rankings here, not {name}: {self._instead}")
 
     @classmethod
     def _make(cls, leaves: Sequence[Any], static: tuple) -> Self:

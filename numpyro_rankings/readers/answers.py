@@ -107,15 +107,14 @@ def without_missing(
 
 
 def read_offered(
-    grid: Grid, columns: Sequence[Column], words: Mapping[bool, Sequence[str]], is_offered: bool
+    grid: Grid, columns: Sequence[Column], words: Mapping[bool, Sequence[str]]
 ) -> tuple[list[Column], np.ndarray | None, list[str]]:
     """Make cells empty whose texts say whether an item was offered that is not ranked.
 
     :param words: the texts that say that it was, True, and that it was not, False; ``empty`` is an
         empty cell.
-    :param is_offered: whether an item was offered of which no text says so, and no rank.
-    :return: the columns; (rows, columns) booleans, which items were offered, or None without texts;
-        and notes.
+    :return: the columns; (rows, columns) whether an item was offered, 1 or 0, or -1 where neither a
+        text nor a rank says so, or None without texts; and notes.
     """
     if not any(words.values()):
         return list(columns), None, []
@@ -136,10 +135,11 @@ def read_offered(
         for meaning, said in counts.items()
         if said
     ]
-    says.setdefault("", is_offered)
-    offered = [x.mapped(lambda text: says.get(text_key(text), True), bool) for x in columns]
+    said = [
+        x.mapped(lambda text: says.get(text_key(text), 1 if text else -1), int) for x in columns
+    ]
     emptied = [x.with_texts(lambda text: "" if text_key(text) in says else text) for x in columns]
-    return emptied, np.stack(offered, axis=1), notes
+    return emptied, np.stack(said, axis=1), notes
 
 
 def text_key(text: str) -> str:

@@ -234,7 +234,10 @@ def check_cells(grid: Grid) -> None:
                 f"rows, add {option('header_rows', 2)}"
             )
         if column.name in seen:
-            raise RankingsError(f"{grid.header_place}: two columns have the name {column.name!r}")
+            raise RankingsError(
+                f"{grid.header_place}: two columns have the name {column.name!r}: give each a name "
+                "of its own"
+            )
         seen.add(column.name)
     wrong = [
         (row, k)
@@ -428,6 +431,9 @@ def _form_without_marks(text: TextFile, first: int, layout: str | None, has_head
     found = [x for mark, rows in wide.items() if (x := find(mark, rows)) is not None]
     if len(found) == 1:
         return found[0]
+    has_bar = has_header and "|" in next(text.lines(first))
+    if not wide and has_bar and _has_bars(list(_full_rows(text, "|", first))):
+        return Form("|", first, ("the columns are separated by '|'",))
     if not wide and _has_blanks_between_columns(text, first, has_header):
         return Form(" ", first, ("the columns are separated by blanks",))
     is_single = not any(" " in line.strip() for line in text.lines(first))
@@ -464,6 +470,17 @@ def _after_list_of_one(mark: str, rows: Sequence[tuple[int, list[str]]]) -> Form
     (number, (item, *_)), *below = rows
     is_item = any(text.strip() == item.strip() for _, row in below for text in row)
     return Form(mark, number - 1) if is_item else None
+
+
+def _has_bars(rows: Sequence[tuple[int, list[str]]]) -> bool:
+    """Return whether all rows have as many cells, and what is in the first one does not come again.
+
+    Lists have names of items again; those of a table are names of columns.
+    """
+    (_, names), *below = rows
+    texts = {text.strip() for _, row in below for text in row}
+    is_table = len(names) > 1 and below and all(len(row) == len(names) for _, row in below)
+    return bool(is_table) and texts.isdisjoint(map(str.strip, names))
 
 
 def _has_blanks_between_columns(text: TextFile, first: int, has_header: bool) -> bool:

@@ -31,6 +31,8 @@ class Lists(NamedTuple):
     wins: np.ndarray | None = None
     # (lists, n) the items that were offered, those that are ranked included; None if not known
     offered: np.ndarray | None = None
+    # (lists,) whether texts say of other items whether they were offered, but not of all; or None
+    is_unsaid: np.ndarray | None = None
 
     @property
     def are_pairs(self) -> bool:
@@ -40,7 +42,7 @@ class Lists(NamedTuple):
     def take(self, places: np.ndarray) -> "Lists":
         """Return some of the lists, which may be there several times."""
         where, levels, above, offered = self.where, self.levels, self.above, self.offered
-        wins = self.wins
+        wins, is_unsaid = self.wins, self.is_unsaid
         return self._replace(
             orderings=self.orderings[places],
             rows=self.rows[places],
@@ -49,7 +51,13 @@ class Lists(NamedTuple):
             above=None if above is None else above[places],
             wins=None if wins is None else wins[places],
             offered=None if offered is None else offered[places],
+            is_unsaid=None if is_unsaid is None else is_unsaid[places],
         )
+
+    def with_offered(self, said: np.ndarray, is_offered: bool) -> "Lists":
+        """Return the lists with what texts say was offered, 1 or 0, or -1 where none does."""
+        offered = np.where(said < 0, is_offered, said > 0)
+        return self._replace(offered=offered, is_unsaid=np.any(said < 0, axis=1))
 
 
 _LENGTH = 60  # letters of ranks in a message

@@ -17,6 +17,7 @@ ANY = "any"  # the separator with which each cell is split at its own mark
 MARKS = (*ARROWS, ";", "\n", "|", ",")  # where a cell has several, the first one
 _LENGTH = 60  # letters of a text
 _NUMBER = re.compile(r"(\d+)\s*[:*×]\s*(?=\S)")  # before a list, as in 12: Ann > Bob
+_MEAN = re.compile(r"\d+(?:,50?)?")  # of ranks, with a decimal comma
 _NUMBER_AND_BLANK = re.compile(r"(\d+)\s+(?=\S)")
 
 
@@ -140,6 +141,8 @@ def numbers_apart(table: Table, spec: QuestionSpec) -> tuple[Table, QuestionSpec
 def has_lists(column: Column) -> bool:
     """Return whether most texts of a column are lists with a mark between the items."""
     texts = [text for text in column.values if text]
+    if all(map(_MEAN.fullmatch, texts)):
+        return False
     return 2 * sum(mark_in(inside_brackets(x) or x) != "" for x in texts) > len(texts)
 
 

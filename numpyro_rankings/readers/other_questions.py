@@ -8,11 +8,12 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.rankings.names import names_shown
 from numpyro_rankings.readers.answers import numbers_in, rank_in_words
 from numpyro_rankings.readers.grids import Column, Grid, whole_number
 from numpyro_rankings.readers.lists import are_ranks_with_ties
-from numpyro_rankings.readers.outcomes import TIES, number_of
-from numpyro_rankings.readers.questions import QuestionSpec
+from numpyro_rankings.readers.outcomes import TIES, are_margins, number_of
+from numpyro_rankings.readers.questions import OF_JUDGES, QuestionSpec
 from numpyro_rankings.readers.votes import letters
 from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
@@ -28,7 +29,11 @@ _ABOVE = set(
 )
 _BELOW = set("loser losing lost losses defeated rejected worse other unchosen bottomitem".split())
 _ENDS = "top", "bottom"  # which may be items with ranks, too
-_OUTCOMES = _ABOVE | set("preference choice outcome result response label pick vote win".split())
+_OUTCOMES = _ABOVE | set(
+    "preference choice outcome result response label pref pick vote win".split()
+)
+_MARGINS = set("score margin difference diff spread".split())
+_OUTCOMES |= _MARGINS
 _KINDS = "item|team|player|model|option|answer|response|candidate|stimulus"
 _KIND = re.compile(rf"(?:{_KINDS})?(.+?)(?:{_KINDS}|name|id|code)*")  # around a word
 _SIDES = {"", *"012abhdwl", "left", "right", "home", "away", "white", "black", "tie", "draw"}
@@ -110,18 +115,35 @@ def columns_of_games(grid: Grid, picked: Sequence[str]) -> list[str]:
 
     That are the only two columns of numbers, or else the only one of scores such as 2-1.
     """
-    numbers = [x for x in picked if _is_of_numbers(grid.column(x))]
+    of_numbers = [x for x in picked if _is_of_numbers(grid.column(x))]
+    numbers = [x for x in of_numbers if not OF_JUDGES.fullmatch(x)]
     scores = [x for x in picked if all(map(_SCORE.fullmatch, {*grid.column(x).values} - {""}))]
     if len(numbers) != 2:
         numbers = [x for x in scores if any(grid.column(x).values)]
     if len(numbers) not in (1, 2) or len(numbers) == len(scores) == 2:
         return []
-    texts = [grid.column(x) for x in picked if x not in numbers]
+    texts = [grid.column(x) for x in picked if x not in (*numbers, *of_numbers)]
     for one, two in itertools.combinations(texts, 2):
         known = [{*x.values} - {""} for x in (one, two)]
         if 2 * len(known[0] & known[1]) >= min(map(len, known)) > 1:
             return [one.name, two.name, *numbers]
     return []
+
+
+def columns_without_outcome(grid: Grid, picked: Sequence[str]) -> tuple[str, str] | None:
+    """Return two columns that are called as those of two items, and share names.
+
+    Beside them are one or two others.
+    """
+    found = _names_of_pair({letters(name): name for name in picked})
+    if (
+        len(picked) not in (3, 4)
+        or found is None
+        or any(_is_of_numbers(grid.column(x)) for x in found[0])
+    ):
+        return None
+    one, two = ({*grid.column(x).values} - {""} for x in found[0])
+    return found[0] if one & two else None
 
 
 def have_winners(grid: Grid, picked: Sequence[str]) -> bool:
@@ -153,6 +175,10 @@ def _side_scored(grid: Grid, name: str, pattern: re.Pattern = _OF_POINTS) -> str
 
 def _says_which(outcome: Column, items: Iterable[Column]) -> bool:
     """Return whether half of the texts of a column, or all numbers, say which is preferred."""
+    if letters(outcome.name) in _MARGINS and _is_of_numbers(outcome):
+        return {number_of(x) for x in outcome.values if x} <= {0, 0.5, 1}
+    if are_margins(outcome.name, outcome.values):
+        return True
     said = {letters(x) for column in items for x in (column.name, *column.values)} | _SIDES
     of_rows = [(letters(x), k) for x, k in outcome.counts().items() if x]
     known = sum(k for x, k in of_rows if x in said or _SCORES.fullmatch(x))
@@ -173,6 +199,29 @@ def _names_of_pair(name_of: Mapping[str, str]) -> tuple[tuple[str, str], tuple[s
             if is_pair and not _OF_RANKS.search(stem) and not third & name_of.keys():
                 return (name, name_of[stem + other]), (word, other)
     return None
+
+
+def refuse_best_and_worst(grid: Grid, picked: Sequence[str]) -> None:
+    """Refuse rows that say the best and the worst of the items in the other columns."""
+    of_ends = [
+        [x for x in picked if re.fullmatch(word, letters(x))]
+        for word in ("(?:best|most).*", "(?:worst|least).*")
+    ]
+    if any(len(x) != 1 for x in of_ends):
+        return
+    ends = [x[0] for x in of_ends]
+    texts = {x: {*grid.column(x).values} - {""} for x in picked}
+    said = texts[ends[0]] | texts[ends[1]]
+    others = [x for x in picked if x not in ends and texts[x] & said]
+    known = set().union(*(texts[x] for x in others))
+    if len(others) > 1 and said <= known:
+        raise RankingsError(
+            f"{grid.header_place}: {ends[0]!r} and {ends[1]!r} seem to say the best and the worst "
+            f"of the items in {names_shown(list(map(repr, others)))}: write each row as one list "
+            "with the others tied in the middle, such as 'A; B & C; D', and add "
+            f"{option('layout', 'cell', False)}, {option('unranked', 'not-offered', False)} and "
+            f"{option('items')} with all names"
+        )
 
 
 def refuse_other_questions(grid: Grid, columns: Sequence[Column], spec: QuestionSpec) -> None:

@@ -1,7 +1,7 @@
 """Comparisons of two items: which of them is preferred, as a column of outcomes says it."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -27,6 +27,12 @@ _WORDS = {
     **dict.fromkeys(("d", "t"), TIE),
 }
 _POINTS = re.compile(r"(\d+(?:[.,]\d+)?)[-–:](\d+(?:[.,]\d+)?)")  # such as 3-1
+_SIGNED = re.compile(r"[+-]?\d+(?:[.,]\d+)?")
+# what a spreadsheet makes of a score such as 2-1
+_DATE = re.compile(
+    r"\d{1,2}[-./ ]+[^\W\d_]{3,4}\.?|[^\W\d_]{3,4}\.?[-./ ]+\d{1,2}|\d{4}-\d\d-\d\d.*"
+)
+_OF_MARGINS = re.compile(r"score|result|outcome|margin|diff|spread")
 _OF_SCORES = re.compile(r"result|score|win(?!ner|ning)|won|point|outcome")
 
 
@@ -86,11 +92,13 @@ def read_outcomes(
         k, unknown = int(rows[0]), [text for text in counts if text not in meaning]
         one, two = (items[x] for x in pairs[k])
         known = f" ({names_shown(shown)})" if shown else ""
+        are_few, are_dates = 2 * len(rows) <= len(said), any(map(_DATE.fullmatch, unknown))
+        dates = "; a spreadsheet makes dates of scores such as 2-1: write them as 2:1" * are_dates
         others = f" (also {names_counted([repr(x[:40]) for x in unknown[1:]])})" * bool(unknown[1:])
         raise RankingsError(
             f"{grid.at(k, outcome)}: {outcome.text(k)[:40]!r} does not say which of {one!r} and "
             f"{two!r} is preferred{grid.also(rows)}{others}; expected one of these, {first!r}, "
-            f"{second!r} or tie{known}; {remedy(unknown, 2 * len(rows) <= len(said))}"
+            f"{second!r} or tie{known}; {remedy(unknown, are_few and not are_dates)}{dates}"
         )
     return said, shown
 
@@ -115,6 +123,9 @@ def _meanings(
             f"{outcome.name!r} mean that {sides[0]!r} is preferred, or {sides[1]!r}? Write the "
             "name of the column, or of the item, instead"
         )
+    if are_margins(outcome.name, score):
+        margins = {x: float(keys[x].replace(",", ".")) for x in counts if x not in ties}
+        return dict.fromkeys(ties, TIE) | {x: int(of_numbers(y, 0)) for x, y in margins.items()}
     home = _HOME
     if letters(sides[1]).startswith("home"):
         home = _HOME | {"h": SECOND, "home": SECOND, "a": FIRST, "away": FIRST}
@@ -135,6 +146,13 @@ def _meanings(
         if sum(counts[x] for x in codes) > sum(counts[x] for x in best):
             best = codes
     return best
+
+
+def are_margins(name: str, texts: Iterable[str]) -> bool:
+    """Return whether a column is called as that of a margin, and has numbers of both signs."""
+    said = [x for x in texts if x]
+    has_sign = any(x.startswith("-") for x in said) and _OF_MARGINS.search(letters(name))
+    return bool(has_sign) and all(map(_SIGNED.fullmatch, said))
 
 
 def _sides(first: str, second: str) -> dict[str, int]:

@@ -34,6 +34,10 @@ _OF_COUNTS = re.compile(
     re.I,
 )
 
+# dates and times of the day
+_WHEN = re.compile(
+    r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}(?:[T ,].*)?|\d{1,2}:\d\d(?::\d\d.*)?(?: ?[AP]M)?", re.I
+)
 # what a column with the items that were offered is called
 _BETWEEN_OFFERS = r"[;|,\n]"
 _THOUSANDS = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{3})+")
@@ -261,7 +265,7 @@ class Question(NamedTuple):
     notes: list[str]  # how they were read, a sentence each
     labels: list[str]  # the header of each column in words
     is_export: bool = False  # whether the columns were picked, or several rows name them
-    # (rows, columns) which cells say that the item was offered; None if no text says so
+    # (rows, columns) whether cells say that the item was offered, -1 if a cell does not; or None
     offered: np.ndarray | None = None
     # (lists,) which lists have means of ranks, and leave out ranks; None if there are no means
     have_means: np.ndarray | None = None
@@ -415,6 +419,12 @@ def meaning_of_header(column: Column, spec: QuestionSpec) -> str:
     return ""
 
 
+def are_times(column: Column) -> bool:
+    """Return whether all texts of a column are dates, or times of the day."""
+    texts = [text for text in column.values if text]
+    return bool(texts) and all(map(_WHEN.fullmatch, texts))
+
+
 def _has_numbers(column: Column) -> bool:
     return all(whole_number(text) is not None for text in column.values if text)
 
@@ -428,14 +438,15 @@ def _has_weights(column: Column) -> bool:
 def options_beside(column: Column, spec: QuestionSpec, is_sure: bool = True) -> str:
     """Return which options take a column that is no part of the question.
 
-    Texts of which more than two thirds differ are read as the names of the judges.
+    Texts of which more than two thirds differ are read as the names of the judges, unless they are
+    dates or times.
 
     :param is_sure: whether it is no part of the question, if its name does not say so.
     """
     have_numbers, are_weights = _has_numbers(column), _has_weights(column)
-    are_names = not (have_numbers or are_weights) and 3 * len({*column.values} - {""}) > 2 * len(
-        column.codes
-    )
+    texts = {*column.values} - {""}
+    are_names = not (have_numbers or are_weights) and 3 * len(texts) > 2 * len(column.codes)
+    are_names &= not are_times(column)
     by_texts = "judge" if spec.judge is None and are_names else "about"
     # counts in another form, such as 1,200, are no names of judges
     is_count = spec.counts is None and _OF_COUNTS.fullmatch(column.name) is not None

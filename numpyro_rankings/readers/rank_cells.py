@@ -301,7 +301,7 @@ def read_ranks(
     grid, spec = question.grid, question.spec
     columns, missing = without_missing(grid, question.columns, spec.missing, num_ranks)
     words = {True: spec.offered, False: spec.not_offered}
-    columns, offered, about_offers = read_offered(grid, columns, words, not spec.is_not_offered)
+    columns, offered, about_offers = read_offered(grid, columns, words)
     columns, have_means, about_halves = _without_halves(columns, lists)
     said, notes = _ranks_in_words(columns), [*missing, *about_offers, *about_halves]
     columns = [x.with_texts(lambda y: str(said[y][0]) if y in said else y) for x in columns]

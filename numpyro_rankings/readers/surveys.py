@@ -20,8 +20,7 @@ from numpyro_rankings.rankings.partial_orders import build_partial_orders
 from numpyro_rankings.rankings.preferences import above_of_levels
 from numpyro_rankings.rankings.weights import WeightedRankings
 from numpyro_rankings.readers.added_columns import without_added_columns
-from numpyro_rankings.readers.answers import EMPTY
-from numpyro_rankings.readers.ballots import BallotCounts
+from numpyro_rankings.readers.ballots import BLANK, BallotCounts
 from numpyro_rankings.readers.beside import refuse_column_beside
 from numpyro_rankings.readers.first_rows import refuse_ballot_as_header, refuse_number_of_ballot
 from numpyro_rankings.readers.grids import Grid, read_grid, refuse_ranks_in_brackets
@@ -29,7 +28,7 @@ from numpyro_rankings.readers.headers import below_title, choose, fold_header
 from numpyro_rankings.readers.layouts import LAYOUTS, layout_of_table, refuse_pairs
 from numpyro_rankings.readers.lists import Lists
 from numpyro_rankings.readers.mixed_lists import numbers_apart
-from numpyro_rankings.readers.other_questions import columns_of_pairs
+from numpyro_rankings.readers.other_questions import columns_of_pairs, refuse_best_and_worst
 from numpyro_rankings.readers.questions import (
     QuestionSpec,
     TableOptions,
@@ -203,6 +202,8 @@ def read_layout(source: Any, layout: str | None = None, **options: Any) -> Surve
         table, picked, spec, note = turn(table, picked, spec)
         about_columns = [*about_columns, note]
     else:
+        if layout is None:
+            refuse_best_and_worst(table.grid, [table.grid.columns[k] for k in picked])
         if not refuse_pairs(table, picked, spec, layout):
             refuse_judges_in_columns(table.grid, picked, spec, layout)
             refuse_column_beside(table, picked, spec, layout)
@@ -219,7 +220,7 @@ def read_layout(source: Any, layout: str | None = None, **options: Any) -> Surve
     if spec.items is None:
         if chosen.has_names_in_cells:
             refuse_ranks_in_brackets(lists.where(0), lists.items)
-        _refuse_words_of_ballots(grid.name, lists.items, chosen.name)
+        _refuse_words_of_ballots(grid.name, lists.items, chosen.name, spec.missing)
     return survey_of_lists(question.grid, question.spec, lists, chosen.name, question.notes)
 
 
@@ -238,10 +239,15 @@ def _with_index(source: Any, named: list[str]) -> tuple[Any, list[str]]:
     return source, []
 
 
-def _refuse_words_of_ballots(name: str, items: Sequence[str], layout: str) -> None:
+def _refuse_words_of_ballots(
+    name: str, items: Sequence[str], layout: str, missing: Sequence[str]
+) -> None:
     """Refuse items that say something of a ballot, as columns or rows of a table may."""
-    for word in words_of_ballots(items):
+    for word, mark in words_of_ballots(items).items():
         place = "its rows say something of the ballots, remove them"
+        if layout == "long":
+            leave = option("missing", [*missing, word], mark == BLANK)
+            place = f"its rows say something of the ballots, {leave} leaves them out"
         if layout == "ranks":
             leave = option("about", word, False)
             place = f"its column says something of the ballots, {leave} leaves it out"
@@ -392,7 +398,6 @@ def _notes_of_others(lists: Lists, spec: QuestionSpec, are_full: bool, num_short
         **num_short** is the number of lists of all items but one.
     """
     is_ballot = lists.ballots is not None and not spec.is_not_offered
-    words = {x.casefold() for x in (*spec.offered, *spec.not_offered)}
     if (
         (are_full and not num_short)
         or is_ballot
@@ -400,18 +405,19 @@ def _notes_of_others(lists: Lists, spec: QuestionSpec, are_full: bool, num_short
         or lists.above is not None
     ):
         return []
-    if lists.offered is not None and (not words or EMPTY in words):
+    if lists.is_unsaid is not None and not lists.is_unsaid.any():
         return []
     if spec.is_not_offered:
         meaning, other, why = "not offered", "below", "they rank below the others"
     else:
         meaning, other, why = "ranked below the others", "not-offered", "they were not offered"
-    which = ", and of which no text says whether they were offered," if words else ""
-    if are_full:
+    is_said = lists.is_unsaid is not None
+    if are_full and not is_said:
         return [
-            f"{plural(num_short, 'list')} without one of the {len(lists.items)} items{which}: it "
-            f"is read as the last; use {option('unranked', other)} if it was not offered"
+            f"{plural(num_short, 'list')} without one of the {len(lists.items)} items: it is read "
+            f"as the last; use {option('unranked', other)} if it was not offered"
         ]
+    which = ", and of which no text says whether they were offered," if is_said else ""
     return [
         f"items that a judge does not rank{which} are read as {meaning}: use "
         f"{option('unranked', other)} if {why}"

@@ -1,5 +1,6 @@
 """Tables whose judges are the columns: they are recognised, asked about, and turned."""
 
+import itertools
 import re
 from collections.abc import Sequence
 from typing import NoReturn
@@ -8,7 +9,7 @@ import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_counted
-from numpyro_rankings.readers.answers import numbers_in, rank_in_words
+from numpyro_rankings.readers.answers import numbers_in, rank_in_words, rank_of_header
 from numpyro_rankings.readers.grids import Column, Grid, column_of_texts, place_of
 from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.lists import are_ranks_with_ties
@@ -26,7 +27,8 @@ def turn(
 ) -> tuple[Table, list[int], QuestionSpec, str]:
     """Make each of the columns that are picked a row, whose judge has the name of the column.
 
-    The column of ``spec.judge``, by default the first one, has the names of the new columns.
+    The column of ``spec.judge``, by default the first one, has the names of the new columns. Where
+    all columns are lists of names, these are places.
     """
     grid = table.grid
     if spec.about or spec.counts or spec.weights or spec.item or spec.rank:
@@ -35,12 +37,15 @@ def turn(
             "with options that name other columns: judges are the columns"
         )
     beside = [k for k in range(len(grid.cells)) if k not in picked]
+    are_all = not (spec.judge or beside) and _are_lists([grid.cells[k] for k in picked])
     first = grid.columns.index(spec.judge) if spec.judge else (*beside, *picked)[0]
-    judges = [k for k in picked if k != first]
+    judges = [k for k in picked if are_all or k != first]
     names, source = grid.cells[first], [grid.cells[k] for k in judges]
     cells = [column_of_texts("judge", [table.labels[k] for k in judges])]
     cells += [
-        column_of_texts(names.text(row), [column.text(row) for column in source])
+        column_of_texts(
+            str(row + 1) if are_all else names.text(row), [column.text(row) for column in source]
+        )
         for row in range(len(grid.numbers))
     ]
     turned = Grid(
@@ -48,12 +53,13 @@ def turn(
         cells,
         np.array(judges, int) + 1,
         place_of(grid.name, ": column {}"),
-        f"{grid.name}: column {first + 1}",
+        grid.name if are_all else f"{grid.name}: column {first + 1}",
         grid.notes,
     )
     words = turned.columns
     shown = names_counted([column.name for column in source])
-    note = f"the judges are the columns {shown}; the column {names.name!r} names what they rank"
+    note = f"the judges are the columns {shown}"
+    note += "" if are_all else f"; the column {names.name!r} names what they rank"
     spec = spec._replace(judge="judge", patterns=())
     table = Table(turned, words, [(x,) for x in words], table.notes)
     return table, list(range(1, len(cells))), spec, note
@@ -67,19 +73,41 @@ def refuse_judges_in_columns(
     if is_other or not 1 < len(grid.numbers) < _MOST_ROWS:
         return
     columns = [grid.cells[k] for k in picked if grid.cells[k].name]
-    are_places = [rank_in_words(x.name) and not x.name.isdecimal() for x in columns]
+    are_places = [rank_of_header(x.name) and not x.name.isdecimal() for x in columns]
     if all(are_places) or (len(columns) > 2 and all(are_places[1:])):
         return
     if spec.judge is None and len(columns) > 1 and not (numbers_in(columns[:1]) > 0).any():
+        if layout in (None, "orders") and _are_lists(columns) and _num_twice(columns):
+            _ask(grid, columns, "have no name twice, and rows have")
         columns = columns[1:]
     if len(columns) < 2:
         return
     is_said_how = spec.ties is not None or spec.highest_first is not None
-    _refuse_ranks_down(grid, columns, layout, is_said_how)
+    has_ids = spec.judge is None and meaning_of_header(columns[0], spec) == "judge"
+    _refuse_ranks_down(grid, columns[has_ids:], layout, is_said_how)
     if layout != "ranks":
         first = columns[0] if spec.judge is None else grid.column(spec.judge)
         others = [x for x in columns if x is not first]
         _refuse_names_down(grid, first, others, spec, layout)
+
+
+def _has_twice(column: Column) -> bool:
+    """Return whether a column has a text twice."""
+    return max(column.keep(~column.is_blank()).counts().values(), default=0) > 1
+
+
+def _are_lists(columns: Sequence[Column]) -> bool:
+    """Return whether columns are lists of some names in common, none twice in a column."""
+    texts = [{*column.values} - {""} for column in columns]
+    have_ranks = any(rank_in_words(x) is not None for of_column in texts for x in of_column)
+    share_names = all(x & y for x, y in itertools.pairwise(texts))
+    return not have_ranks and share_names and not any(map(_has_twice, columns))
+
+
+def _num_twice(columns: Sequence[Column]) -> int:
+    """Return the number of rows with a text twice."""
+    rows = zip(*(column.mapped(str, object) for column in columns), strict=True)
+    return sum(len({*x} - {""}) < sum(map(bool, x)) for x in rows)
 
 
 def _refuse_ranks_down(
@@ -150,12 +178,9 @@ def _refuse_names_down(
         if meaning_of_header(first, spec) == "judge":  # the likely answer comes first
             why, also = why + also, ""
         _ask(grid, others, why, also)
-    if any(
-        max(column.keep(~column.is_blank()).counts().values(), default=0) > 1 for column in others
-    ):
+    if any(map(_has_twice, others)):
         return
-    texts = zip(*(column.mapped(str, object) for column in others), strict=True)
-    is_twice = 2 * sum(len(set(x) - {""}) < sum(map(bool, x)) for x in texts) >= len(first.codes)
+    is_twice = 2 * _num_twice(others) >= len(first.codes)
     if (is_in_order and _PLACES.fullmatch(first.name)) or (is_twice and layout == "orders"):
         _ask(grid, others, "have no name twice, as the lists of judges")
 

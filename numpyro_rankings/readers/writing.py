@@ -31,7 +31,8 @@ def write_survey(survey: Survey | Rankings, path: str | os.PathLike, layout: str
         items.
     :raises RankingsError: if there are choice sets that the table cannot represent.
     """
-    if isinstance(survey, Rankings):
+    if not isinstance(survey, Survey):
+        check_rankings(survey)
         survey = survey_of(survey, "")
     name, suffix = os.fspath(path), Path(path).suffix.lower()
     if suffix not in (*TEXT_SUFFIXES, *EXCEL_SUFFIXES, *PARQUET_SUFFIXES):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import numpy as np
 from jax import Array
+from scipy.special import logsumexp
 
 from numpyro_rankings import families
 from numpyro_rankings._system import clock
@@ -54,8 +55,9 @@ _TERMS_A_SECOND = 5e7  # of sums over orders, on two cores
 _SUMS_TO_RUN = 5  # times as long as a run these may take
 _GROUPS_OF_PROCESS = 8  # about so many groups of any number, of which each scores all judges
 _LEAST_DRAWS = 4  # of a chain, for diagnostics
-_FIRST_SHARE, _FIRST_RHAT = 0.25, 1.05  # of the goals, for a first look at each model
+_LOOKS, _FIRST_RHAT = 4, 1.05  # at each model, at most; and the goal of the first one
 _APART_ERRORS, _APART_NATS = 4.0, 20.0  # a model that is worse by both is not looked at again
+_SURE_ERRORS = 2.0  # nor is one whose place would be the same with so many errors of its draws
 
 
 class TooFewDrawsError(ValueError):
@@ -89,8 +91,8 @@ class Comparison(NamedTuple):
       density of all judges, each predicted from the others, in nats, and ``se`` its standard error;
       ``elpd_diff`` and ``se_diff`` are of the difference to the best. ``groups`` is the mean number
       of groups, ``bad_k`` the share of the judges that leave-one-out predicts unreliably, NaN after
-      k-fold, ``rhat`` the largest R-hat, and ``seconds`` the time of the run. Models
-      that are clearly worse after a first look are not run on. ``first_outside`` and
+      k-fold, ``rhat`` the largest R-hat, and ``seconds`` the time of the run. Models of which a
+      look says whether they are clearly worse are not run on. ``first_outside`` and
       ``pairs_outside`` are the shares of the items, or pairs of items, whose frequency of first
       places, or of one above the other, is outside the 90% interval of replications of the
       rankings: about one in ten, if the model fits. ``log_evidence`` and ``se_evidence`` are those
@@ -120,6 +122,7 @@ class _Fit(NamedTuple):
     groups: float
     rhat: float
     seconds: float
+    error: float  # standard error of the elpd due to the draws, NaN if it is not known
     first_outside: float
     pairs_outside: float
     log_evidence: float
@@ -188,12 +191,15 @@ def compare(
 ) -> Comparison:
     """Compare models by how well they predict judges that they have not seen.
 
-    Each model is run until its chains nearly agree or a quarter of its time is over, and then on
-    until they agree or all of it is over, unless it is worse than the best by both 20 nats and four
-    standard errors. A judge is predicted from all others, with the label summed out, by
-    leave-one-out with Pareto-smoothed importance sampling [1]. Where this is unreliable for many
-    judges (``bad_k``), use ``kfold``: then the judges are divided into so many parts, and each part
-    is predicted by a run on the others, which has all of the time.
+    Each model is run until its chains nearly agree or a quarter of its time is over. Those that are
+    worse than the best by both 20 nats and four standard errors stay as they are, and so do those
+    whose chains nearly agree if it is clear whether they are worse by both 4 nats and two standard
+    errors: by two errors of what the draws say, as far as the chains tell. The others run on, a
+    quarter of their time after the other, until all that is clear, or their chains agree. A
+    judge is predicted from all others, with the label summed out, by leave-one-out with
+    Pareto-smoothed importance sampling [1]. Where this is unreliable for many judges (``bad_k``),
+    use ``kfold``: then the judges are divided into so many parts, and each part is predicted by a
+    run on the others, which has all of the time.
 
     :param rankings: the rankings, partial orders or comparisons to fit. The density of a judge who
         ties items is that of any of the orderings that agree; at most 16 items may be tied or not
@@ -236,13 +242,14 @@ def compare(
     key_fit, key_check, key_parts = jax.random.split(key, 3)
     fits, runs, has_ended = dict[str, _Fit](), dict[str, Run](), set[str]()
 
-    first, rest = (goals, {}) if kfold else _in_two(goals)
+    part_of = minutes / _LOOKS
+    near = dict(rhat=max(_FIRST_RHAT, rhat), ess=ess / _LOOKS, minutes=part_of)
 
     def look(name: str, run: Run, goals: dict[str, Any]) -> None:
         start, number, kernel = clock.now(), run.num_draws, kernels[name]
         run.until(**goals)
-        if rest and name not in fits and _has_too_few(run):
-            run.until(**rest)
+        if name not in fits and not kfold and _has_too_few(run):
+            run.until(**{**goals, "minutes": minutes - part_of})
             has_ended.add(name)
         if name in fits and run.num_draws == number:
             return
@@ -260,9 +267,10 @@ def compare(
 
     for name, run in _begun(kernels, rankings, key_fit, num_chains):
         runs[name] = run
-        look(name, run, first)
-    for name in [x for x in _in_question(fits) if x not in has_ended] if rest else ():
-        look(name, runs[name], rest)
+        look(name, run, goals if kfold else near)
+    for _ in range(0 if kfold else _LOOKS - 1):
+        for name in [x for x in _in_question(fits) if x not in has_ended]:
+            look(name, runs[name], {**goals, "minutes": part_of})
     found = _compare_fits(fits, kernels)
     if left_out:
         said = " ".join(f"{text}." for text in left_out)
@@ -357,14 +365,17 @@ def _compare_fits(fits: Mapping[str, _Fit], kernels: Mapping[str, Any]) -> Compa
         "elpd", ascending=False, kind="stable"
     )
     table.index.name = "model"
-    simplest = _simplest(table, kernels)
+    simplest, unsure = _simplest(table, kernels), list[str]()
+    for name in table.index[~_is_near(table)]:
+        if not any(_place(fits[name], fits[best])) and not math.isnan(fits[name].error):
+            unsure.append(name)
     return Comparison(
         table,
         {name: fit.data for name, fit in fits.items()},
         {name: fit.values for name, fit in fits.items()},
         {name: (_family(kernel), num_components_of(kernel)) for name, kernel in kernels.items()},
         simplest,
-        " ".join(_sentences(table, kernels, simplest)),
+        " ".join(_sentences(table, kernels, simplest, unsure)),
     )
 
 
@@ -421,24 +432,28 @@ def _begun(
         yield name, run
 
 
-def _in_two(goals: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the goals of a first look, and those of the rest of the time."""
-    minutes = _FIRST_SHARE * goals["minutes"]
-    first = dict(
-        rhat=max(_FIRST_RHAT, goals["rhat"]), ess=_FIRST_SHARE * goals["ess"], minutes=minutes
-    )
-    return first, {**goals, "minutes": goals["minutes"] - minutes}
-
-
 def _in_question(fits: Mapping[str, _Fit]) -> list[str]:
-    """Return the models that may be the best, or not clearly worse."""
+    """Return the models that are to be run on: more draws may say whether they are near the best.
+
+    Their differences change by the errors of what the draws say. Evidence needs all of the time.
+    """
     best = max(fits.values(), key=lambda fit: fit.values.sum())
-    rows = {name: _row(fit, best) for name, fit in fits.items()}
-    return [
-        name
-        for name, row in rows.items()
-        if row["elpd_diff"] >= -max(_APART_ERRORS * row["se_diff"], _APART_NATS)
-    ]
+
+    def is_open(fit: _Fit) -> bool:
+        is_apart, is_sure = _place(fit, best)
+        return not is_apart and (not is_sure or not math.isnan(fit.log_evidence))
+
+    return [name for name, fit in fits.items() if is_open(fit)]
+
+
+def _place(fit: _Fit, best: _Fit) -> tuple[bool, bool]:
+    """Whether a model is far below the best, and whether the draws say if it is clearly worse."""
+    row = _row(fit, best)
+    gap, error = -row["elpd_diff"], _SURE_ERRORS * math.hypot(fit.error, best.error)
+    unknown = 0.0 if math.isnan(error) else error  # of one chain
+    is_apart = gap - unknown > max(_APART_ERRORS * row["se_diff"], _APART_NATS)
+    is_sure = fit.rhat <= R_HAT_BAD and abs(gap - _least_clear(row["se_diff"])) > error
+    return is_apart, is_sure
 
 
 def _fit(
@@ -451,12 +466,12 @@ def _fit(
 ) -> _Fit:
     table = run.diagnostics()
     data = run.to_inference_data(max_draws=max_draws, log_likelihood=leaves_one_out)
-    values, bad_k = np.zeros(0), np.nan
+    values, bad_k, error = np.zeros(0), np.nan, np.nan
     if leaves_one_out:
         array = data["log_likelihood"]["rankings"].transpose("ranking", "chain", "draw")
-        flat = np.asarray(array, np.float64).reshape(rankings.num_rankings, -1)
-        values, shapes = leave_one_out(flat, 1.0)
-        bad_k = float(np.mean(shapes > BAD_K))
+        by_chain = np.asarray(array, np.float64)
+        values, shapes = leave_one_out(by_chain.reshape(len(by_chain), -1), 1.0)
+        bad_k, error = float(np.mean(shapes > BAD_K)), _error_of_draws(by_chain)
     samples = run.get_samples(max_draws=max_draws)
     groups = float(np.mean(samples.get("num_clusters", 1.0)))
     outside = np.nan, np.nan
@@ -470,9 +485,21 @@ def _fit(
         groups,
         float(table["r_hat"].max()),
         0.0,
+        error,
         *outside,
         *_evidence(kernel, run),
     )
+
+
+def _error_of_draws(values: np.ndarray) -> float:
+    """Return how far the elpd may be off because the draws are few, as the chains differ in it.
+
+    :param values: log density of each judge, (N, chains, draws). That of one who is left out is
+        here the one of WAIC, which takes no time.
+    """
+    by_chain = logsumexp(values, axis=2) - math.log(values.shape[2]) - values.var(2)
+    elpd = by_chain.sum(0)
+    return float(elpd.std(ddof=1) / math.sqrt(len(elpd))) if len(elpd) > 1 else np.nan
 
 
 def _evidence(kernel: Any, run: Run) -> tuple[float, float]:
@@ -548,8 +575,12 @@ def _standard_error(values: np.ndarray) -> float:
 
 def _is_near(table: "pd.DataFrame") -> "pd.Series":
     """Whether each model is not clearly worse than the best."""
-    least = -np.maximum(_CLEAR_ERRORS * table["se_diff"], _CLEAR_NATS)
-    return table["elpd_diff"] >= least
+    return -table["elpd_diff"] <= _least_clear(table["se_diff"])
+
+
+def _least_clear(se_diff: Any) -> Any:
+    """Return by how much a model has to be worse for it to be clear."""
+    return np.maximum(_CLEAR_ERRORS * se_diff, _CLEAR_NATS)
 
 
 def _simplest(table: "pd.DataFrame", kernels: Mapping[str, Any]) -> str:
@@ -561,23 +592,35 @@ def _simplest(table: "pd.DataFrame", kernels: Mapping[str, Any]) -> str:
     return min(near, key=complexity)
 
 
-def _sentences(table: "pd.DataFrame", kernels: Mapping[str, Any], simplest: str) -> Iterator[str]:
+def _sentences(
+    table: "pd.DataFrame", kernels: Mapping[str, Any], simplest: str, unsure: Sequence[str] = ()
+) -> Iterator[str]:
+    """Say which models predict best.
+
+    :param unsure: models that seem clearly worse, which their draws do not tell for sure.
+    """
     near = list(table.index[_is_near(table)])
     best, family = near[0], _family(kernels[simplest])
     if len(near) == 1:
-        yield f"{best} predicts best, and all others predict clearly worse."
+        rest = ", and all others predict clearly worse" if not unsure else ""
+        yield f"{best} predicts best{rest}."
     else:
         others = ", ".join(name for name in near if name != best)
         yield f"{best} predicts best; not clearly worse: {others}."
     titles = {name: _family(kernels[name]) for name in table.index}
     same = [num_components_of(kernels[name]) for name in table.index if titles[name] == family]
     number, numbers = num_components_of(kernels[simplest]), [k for k in same if k is not None]
-    if number is not None and len(numbers) > 1:
+    if unsure:
+        yield (
+            f"Whether {listed(unsure)} predict clearly worse is not sure: give more time "
+            f"({option('minutes')})."
+        )
+    elif number is not None and len(numbers) > 1:
         yield _how_many(number, min(numbers), max(numbers))
     good = sorted({titles[name] for name in near})
     if len(good) > 1:
         yield f"Whether {' or '.join(good)} models predict better is not clear."
-    if worse := sorted({*titles.values()} - {*good}):
+    if worse := sorted({*titles.values()} - {*good} - {titles[name] for name in unsure}):
         yield f"{listed(worse)} models predict clearly worse than {' or '.join(good)} models."
     if len(known := table.dropna(subset="log_evidence")) > 1:
         yield _most_evidence(known)

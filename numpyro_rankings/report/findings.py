@@ -320,7 +320,7 @@ def _weighting(rankings: Rankings | Orders | None) -> str:
         f"Weighted, {weights_in_words(rankings)}. Shares, their intervals, and sizes, which are "
         f"shares of {rankings.num_rankings:,}, are those of the weighted population. Predictive "
         "checks and blocs are left out, and all runs have the same weight: these are not computed "
-        "with survey weights."
+        "with survey weights. The diagnostics of the chains count each judge once."
     )
 
 

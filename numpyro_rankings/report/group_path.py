@@ -1,19 +1,19 @@
 """How many groups there are, as if there were fewer rankings than there are."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jax import Array
 from numpyro.diagnostics import split_gelman_rubin
-from numpyro.infer import MCMC
 from scipy.special import logsumexp
 
 from numpyro_rankings._system import clock
 from numpyro_rankings._system.memory import TooLittleMemoryError
-from numpyro_rankings.infer import TemperedMixture
+from numpyro_rankings.infer.tempered.padded import PaddedMixture
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.posterior.diagnostics import R_HAT_APART
 from numpyro_rankings.posterior.draws import Draws
@@ -22,6 +22,7 @@ from numpyro_rankings.posterior.partitions import medoid_partition
 from numpyro_rankings.rankings import Orders, Rankings, check_rankings
 from numpyro_rankings.report.judgements import least_agreement
 from numpyro_rankings.run import Run
+from numpyro_rankings.run.loop import sharing_programs
 
 # Functions import xarray, which takes long to load.
 
@@ -32,8 +33,9 @@ _PROBABLE = 0.5  # a larger probability is more than not
 _LASTING = 2.0  # a number of groups lasts if its range has this factor
 _MUCH_LESS = 10.0  # log evidence by which a number that is not needed is below the largest one
 _DRAWS_OF_MEDOID = 60
+_TOGETHER = 4  # numbers of components that have one program
 _PIECE = 50  # draws, after which it is looked whether they suffice
-_SETTLED_R_HAT, _SETTLED_ERROR = 1.05, 0.1
+_SETTLED_R_HAT, _SETTLED_ERROR = 1.05, 0.5
 
 
 class Stretch(NamedTuple):
@@ -66,7 +68,7 @@ def group_path(
     num_samples: int = 200,
     prior: Sequence[float] | None = None,
     minutes: float | None = None,
-    after_number: Callable[[int, MCMC], None] | None = None,
+    after_number: Callable[[int, Draws], None] | None = None,
 ) -> Any:
     r"""
     Probability of each number of groups, as if there were fewer rankings than there are.
@@ -93,17 +95,18 @@ def group_path(
     :param num_ladders: independent ladders for each K.
     :param num_warmup: sweeps in which the rungs are placed.
     :param num_samples: draws of each ladder, at most: fewer where the ladders agree and the
-        standard error of the log evidence is below 0.1 at all sizes.
+        standard error of the log evidence is below 0.5 at all sizes.
     :param prior: of 1, 2, … components, up to a common factor; by default all are equally probable.
     :param minutes: time after which no further number is begun, and the last one gets no further
         draws; it is left out if it has fewer than 20.
-    :param after_number: called with each K and its MCMC when it has run.
+    :param after_number: called with each K and its draws when it has run.
     :return: an :class:`xarray.Dataset` with ``probability``, ``log_evidence`` and its
         ``standard_error`` over ``effective_size`` and ``num_components``; and for each K
         ``num_groups``; ``round_trips``, the least of the ladders; ``agreed_size``, the effective
         size up to which the ladders are in the same places; and ``labels`` of each ranking, those
         of the draw that agrees best with the others. Its attribute ``ended`` says why there are no
-        further numbers: ``"enough"``, ``"number"`` (as many as were asked for), or ``"time"``.
+        further numbers: ``"enough"``, ``"number"`` (as many as were asked for), ``"time"``,
+        or ``"memory"``, of which there was too little.
 
     **References**
 
@@ -128,24 +131,19 @@ def group_path(
     log_prior = _checked_prior(prior, max_components)
     key = jax.random.key(0) if key is None else key
 
-    def begin(number: int) -> Run:
-        return Run(
-            TemperedMixture(family, number),
-            rankings,
-            key=jax.random.fold_in(key, number),
-            num_chains=num_ladders,
-            num_warmup=num_warmup,
-            burn_in=0.0,
-        )
-
+    runs = _Runs(
+        family, rankings, max_components, key, num_chains=num_ladders, num_warmup=num_warmup
+    )
     numbers, is_enough = list[_OfNumber](), False
-    for number, mcmc in _draw(begin, max_components, effective_sizes, num_samples, minutes):
-        numbers.append(_read_number(mcmc, rankings, effective_sizes))
-        if after_number is not None:
-            after_number(number, mcmc)
-        is_enough = _is_enough([*_weighted(numbers, log_prior)])
-        if is_enough:
-            break
+    with sharing_programs():
+        for number, run in _draw(runs.begin, max_components, effective_sizes, num_samples, minutes):
+            draws = _draws_of(run, number, rankings)
+            numbers.append(_read_number(run, draws, effective_sizes))
+            if after_number is not None:
+                after_number(number, draws)
+            is_enough = _is_enough([*_weighted(numbers, log_prior)])
+            if is_enough:
+                break
     if not numbers:
         raise TooLittleTimeError(f"{minutes:g} minutes do not suffice for one component")
     columns = {name: np.array([getattr(x, name) for x in numbers]) for name in _OfNumber._fields}
@@ -159,8 +157,45 @@ def group_path(
         "num_components": np.arange(1, len(numbers) + 1),
     }
     ended = "enough" if is_enough else "number" if len(numbers) == max_components else "time"
+    ended = "memory" if ended == "time" and runs.is_full else ended
     path = xr.Dataset(variables, coordinates, {"ended": ended})
     return path.transpose("effective_size", ...)
+
+
+class _Runs:
+    """Begins the runs of all numbers of components, of which several have one program."""
+
+    def __init__(
+        self, family: Any, rankings: Rankings, most: int, key: Array, **settings: Any
+    ) -> None:
+        self._family, self._rankings, self._most = family, rankings, most
+        self._key, self._settings = key, settings
+        self._kernels = dict[int, PaddedMixture]()
+        self.is_full = False  # the memory
+
+    def begin(self, number: int) -> Run:
+        """Begin a run, with fewer components in the program if there is little memory."""
+        least = max(2, number)  # so that there are labels
+        width = min(-(-number // _TOGETHER) * _TOGETHER, max(least, self._most))
+        if width > least:
+            with contextlib.suppress(TooLittleMemoryError):
+                return self._begin_in(width, number)
+        try:
+            return self._begin_in(least, number)
+        except TooLittleMemoryError:
+            self.is_full = True
+            raise
+
+    def _begin_in(self, width: int, number: int) -> Run:
+        kernel = self._kernels.setdefault(width, PaddedMixture(self._family, width))
+        return Run(
+            kernel,
+            self._rankings,
+            key=jax.random.fold_in(self._key, number),
+            burn_in=0.0,
+            model_kwargs={"num_used": np.array(number, np.int32)},
+            **self._settings,
+        )
 
 
 def _draw(
@@ -169,7 +204,7 @@ def _draw(
     sizes: Sequence[float],
     num_samples: int,
     minutes: float | None,
-) -> Iterator[tuple[int, MCMC]]:
+) -> Iterator[tuple[int, Run]]:
     """Make the draws of one number after another, as long as there is time."""
     start = clock.now()
 
@@ -190,10 +225,10 @@ def _draw(
             with contextlib.suppress(TooLittleMemoryError):  # then the path ends here
                 following = begin(number + 1)  # whose program is compiled meanwhile
         with contextlib.suppress(_LateError):
-            while run.num_draws < num_samples and not _is_settled(run, sizes):
+            while run.num_draws < num_samples and not _is_settled(run, number, sizes):
                 run.extend(min(_PIECE, num_samples - run.num_draws), check_time)
         if run.num_draws >= LEAST_DRAWS:
-            yield number, run.as_mcmc()
+            yield number, run
         if is_late():
             return
 
@@ -206,17 +241,26 @@ class _LateError(Exception):
     """The time is over."""
 
 
-def _is_settled(run: Run, sizes: Sequence[float]) -> bool:
+def _draws_of(run: Run, number: int, rankings: Rankings | None = None) -> Draws:
+    """Return the draws of the components in use."""
+    draws = Draws.of(run.as_mcmc(), rankings)
+    assert draws.family is not None
+    by_component = {"shares", "cluster_sizes", *draws.family.parameters}
+    samples = {
+        name: x[:, :, :number] if name in by_component else x for name, x in draws.samples.items()
+    }
+    return replace(draws, samples=samples, num_components=number)
+
+
+def _is_settled(run: Run, number: int, sizes: Sequence[float]) -> bool:
     """Whether the ladders agree, and further draws would hardly change the evidence."""
     if run.num_draws < _PIECE:
         return False
-    mcmc = run.as_mcmc()
-    shares = mcmc.get_samples(group_by_chain=True)["shares"]
-    fields = mcmc.get_extra_fields(group_by_chain=True)
-    most = np.asarray(fields["rung_effective_size"])[0, -1, -1]
-    if _agreed_size(fields, np.asarray(shares), _SETTLED_R_HAT) < most:
+    draws = _draws_of(run, number)
+    agreed = _agreed_size(draws.ladder, draws.samples["shares"], _SETTLED_R_HAT)
+    if agreed < draws.ladder["rung_effective_size"][0, -1, -1]:
         return False
-    return bool(log_evidences(ladders_of(mcmc), sizes)[1].max() < _SETTLED_ERROR)
+    return bool(log_evidences(ladders_of(draws), sizes)[1].max() < _SETTLED_ERROR)
 
 
 class _OfNumber(NamedTuple):
@@ -235,26 +279,20 @@ def _weighted(numbers: Sequence[_OfNumber], log_prior: np.ndarray) -> np.ndarray
     return np.array([x.log_evidence + p for x, p in zip(numbers, log_prior, strict=False)])
 
 
-def _read_number(mcmc: MCMC, rankings: Rankings, sizes: Sequence[float]) -> _OfNumber:
-    fields = mcmc.get_extra_fields(group_by_chain=True)
-    draws = Draws.of(mcmc, rankings)
-    labels = np.zeros(rankings.num_rankings, np.int32)
-    if draws.labels is not None:
-        all_labels = draws.flat()["assignments"]
-        labels = medoid_partition(all_labels, _DRAWS_OF_MEDOID).labels.astype(np.int32)
+def _read_number(run: Run, draws: Draws, sizes: Sequence[float]) -> _OfNumber:
+    round_trips = run.as_mcmc().get_extra_fields(group_by_chain=True)["round_trips"]
+    all_labels = draws.flat()["assignments"]
     return _OfNumber(
-        *log_evidences(ladders_of(mcmc), sizes),
+        *log_evidences(ladders_of(draws), sizes),
         num_groups=_count_groups(draws),
-        round_trips=int(np.asarray(fields["round_trips"])[:, -1].min()),
-        agreed_size=_agreed_size(fields, np.asarray(draws.samples["shares"])),
-        labels=labels,
+        round_trips=int(np.asarray(round_trips)[:, -1].min()),
+        agreed_size=_agreed_size(draws.ladder, draws.samples["shares"]),
+        labels=medoid_partition(all_labels, _DRAWS_OF_MEDOID).labels.astype(np.int32),
     )
 
 
 def _count_groups(draws: Draws) -> int:
     """Return the usual number of components that have a common order."""
-    if draws.labels is None:
-        return 1
     family, samples = draws.family, draws.flat()
     assert family is not None
     shape = samples["shares"].shape
@@ -268,11 +306,11 @@ def _count_groups(draws: Draws) -> int:
 
 
 def _agreed_size(
-    fields: dict[str, Any], shares: np.ndarray, r_hat_apart: float = R_HAT_APART
+    ladder: Mapping[str, np.ndarray], shares: np.ndarray, r_hat_apart: float = R_HAT_APART
 ) -> float:
     """Return the effective size up to which all ladders are in the same places."""
-    sizes = np.asarray(fields["rung_effective_size"])[0, -1]
-    r_hat = split_gelman_rubin(np.asarray(fields["rung_log_likelihood"], np.float64))
+    sizes = np.asarray(ladder["rung_effective_size"])[0, -1]
+    r_hat = split_gelman_rubin(np.asarray(ladder["rung_log_likelihood"], np.float64))
     of_shares = split_gelman_rubin(np.sort(shares.astype(np.float64), -1)).max()
     r_hat[-1] = max(r_hat[-1], of_shares if shares.shape[-1] > 1 else 0.0)
     apart = np.flatnonzero(r_hat > r_hat_apart)

@@ -18,17 +18,20 @@ from numpyro_rankings.report.judgements import (
     with_order,
 )
 from numpyro_rankings.report.page import Status
+from numpyro_rankings.report.path_in_words import may_be_more
 from numpyro_rankings.words import duration, plural
 from numpyro_rankings.words.commands import (
     DEFAULT_MODEL,
     beside,
     compare_command,
+    value_of,
     with_options,
 )
 
 # options of fit that go without those that a step proposes
 _OF_POOLS = ("--alpha", "--sigma", "--phi", "--gamma")
 _OF_MIXTURE = ("--blocs", "--components", "--max-clusters", "--init")
+_MINUTES, _TIMES_MORE = 10, 4  # of fit by default, and how much longer it may look for groups
 _SAMPLE = 2000  # of more, because a ladder looks up each different ranking in each step
 _OF_RUNS = "fit", "cluster"  # the commands that make them
 _OF_SAMPLER = ("--assignment", "--approximate", "--sigma", "--phi", "--gamma")
@@ -49,7 +52,8 @@ def next_steps(findings: Findings, status: Status | None = None) -> list[Step]:
     if findings.data is None:  # the run goes on, and says how long
         return []
     judged = judgements_of(findings)
-    return [*_of_results(findings, judged, status), *_compare(findings, judged)]
+    more = _more_components(findings)
+    return [*_of_results(findings, judged, status), *more, *_compare(findings, judged)]
 
 
 def _of_results(findings: Findings, judged: Judgements, status: Status | None) -> list[Step]:
@@ -77,6 +81,21 @@ def _of_results(findings: Findings, judged: Judgements, status: Status | None) -
     )
     # what can be used, before what may help
     return [*use, *steps, Step(text), *instead(findings)]
+
+
+def _more_components(findings: Findings) -> list[Step]:
+    """Propose to try more components, if there was no time for them."""
+    if findings.path is None or findings.path.attrs["ended"] != "time":
+        return []
+    if not may_be_more(findings.path):
+        return []
+    command = findings.details.get(BEGUN_WITH, findings.details.get("command", ""))
+    given = value_of(shlex.split(command), "--minutes") if _is_own(command) else None
+    minutes = f"{_TIMES_MORE * float(given or _MINUTES):g}"
+    text = (
+        f"More groups may be there than there was time to try. Look for them (--minutes {minutes})"
+    )
+    return [_step(text, _another(findings, "longer", {"--minutes": minutes}))]
 
 
 def _compare(findings: Findings, judged: Judgements) -> list[Step]:

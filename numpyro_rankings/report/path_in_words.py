@@ -5,7 +5,14 @@ from typing import Any
 from numpyro_rankings.report.group_path import GroupChoice, choose_number
 from numpyro_rankings.words import plural
 
-_ENDED = {"number": "as many as were asked for", "time": "for which there was time"}
+_SHORT = {"time": "for which there was time", "memory": "for which there was memory"}
+_ENDED = {"number": "as many as were asked for", **_SHORT}
+
+
+def may_be_more(path: Any) -> bool:
+    """Whether the largest number that there was time, or memory, for is the one that is shown."""
+    at_most = path.sizes["num_components"]
+    return path.attrs["ended"] in _SHORT and choose_number(path).num_components == at_most
 
 
 def path_in_words(path: Any) -> str:
@@ -42,7 +49,9 @@ def _tried(path: Any) -> str:
     ended, most = path.attrs["ended"], path.sizes["num_components"]
     if ended not in _ENDED or most == 1:
         return ""
-    return f"Tried were 1 to {plural(most, 'component')}, {_ENDED[ended]}."
+    text = f"Tried were 1 to {plural(most, 'component')}, {_ENDED[ended]}"
+    more = ": a larger number may be more probable" if may_be_more(path) else ""
+    return f"{text}{more}."
 
 
 def _resolution(choice: GroupChoice, total: float) -> str:

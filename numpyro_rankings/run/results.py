@@ -1,5 +1,6 @@
 """What a run that goes on and one that is read from its store have in common."""
 
+import math
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -10,6 +11,7 @@ from numpyro_rankings.run.goals import Check
 from numpyro_rankings.run.monitor import Monitor
 from numpyro_rankings.run.same_run import sentences_of
 from numpyro_rankings.run.settings import at_least, is_number
+from numpyro_rankings.words import plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,6 +39,7 @@ class Results(ABC):
     _burn_in: BurnIn
     _monitor: Monitor
     _draws: Any  # in memory or in a store
+    _kernel: str  # the name of its class, empty if it is not known
     _num_chains: int
     _num_sweeps: int
     _seconds: float
@@ -50,6 +53,20 @@ class Results(ABC):
     @abstractmethod
     def _table(self, burn_in: float) -> "pd.DataFrame":
         """Tabulate R-hat and ESS of the draws without a share of them at their beginning."""
+
+    def __repr__(self) -> str:
+        """Say how far it is, with R-hat and ESS if they are known; nothing is computed."""
+        parts = [self._kernel] if self._kernel else []
+        parts += [plural(self.num_chains, "chain"), f"{plural(self.num_draws, 'draw')} each"]
+        if self.num_draws == 0 and self.num_sweeps:
+            parts[-1] = f"{plural(self.num_sweeps, 'sweep')} of warm-up"
+        if (known := self._diagnosed) is not None:
+            check = Check.of(known.table)
+            at = "" if known.num_draws == self.num_draws else f" at draw {known.num_draws:,}"
+            figures = {"R-hat": (check.rhat, ".3f"), "ESS": (check.ess, ",.0f")}
+            found = {k: format(x, spec) for k, (x, spec) in figures.items() if math.isfinite(x)}
+            parts += [f"{k} {x}{at}" for k, x in found.items()]
+        return f"{type(self).__name__}({', '.join(parts)})"
 
     @property
     def num_sweeps(self) -> int:

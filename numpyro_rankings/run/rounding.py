@@ -30,14 +30,15 @@ def round_rows(rankings: Rankings) -> Rankings:
 
     The labels from N on are of the last row, which therefore always has count 0. If there are about
     as many rows as rankings, each ranking has a row. What is static no longer depends on the data
-    but through rounded numbers, and what survey weights are worth.
+    but through rounded numbers, of which one is how many rankings survey weights are worth.
     """
     number, num_rows = rounded_up(rankings.num_rankings), rounded_up(rankings.num_rows + 1)
     is_expanded = num_rows >= number
     fields = _padded_rows(rankings, number if is_expanded else num_rows, is_expanded)
     names = tuple(f"item {i + 1}" for i in range(rankings.num_items))
     _, (*kind, num_items, _, _) = rankings.tree_flatten()
-    return rankings._make(fields, (*kind, num_items, names, number))
+    worth = [float(rounded_up(round(x))) for x in kind]  # of survey weights
+    return rankings._make(fields, (*worth, num_items, names, number))
 
 
 def _padded_rows(rankings: Rankings, num_rows: int, is_expanded: bool) -> list[Any]:

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import jax
 import numpy as np
@@ -65,9 +65,9 @@ class Run(Results):
 
     ::
 
-        run = Run(SliceGibbs(), rankings, key=jax.random.key(0), store="ballots.run")
-        run.until(rhat=1.01, ess=400, minutes=10)
-        print(run.verdict.headline)
+        with Run(SliceGibbs(), rankings, key=jax.random.key(0), store="ballots.run") as run:
+            run.until(rhat=1.01, ess=400, minutes=10)
+        print(run, run.verdict.headline)
         data = run.to_inference_data()
 
     A run consists of chunks of some seconds, each one call of a compiled program. After each the
@@ -338,9 +338,16 @@ class Run(Results):
     def close(self) -> None:
         """Give the store back, so that another process can resume the run.
 
-        The draws can still be read, but there are no further ones.
+        The draws can still be read, but there are no further ones. It is also what ends
+        ``with Run(…) as run:``, whether or not there was an error.
         """
         self._draws.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     # -----------------------------------------------------------------------------------------
     # Results
@@ -451,6 +458,7 @@ class Run(Results):
         facts = Facts.of(loop.traits, loop.args, loop.kwargs)
         self._monitor = Monitor(facts, quantities, settings.superchains)
         self._num_chains, self._num_sweeps, self._seconds = settings.num_chains, 0, 0.0
+        self._kernel = loop.traits.name
         self._turn = threading.RLock()
         self._changes: list[dict[str, Any]] = []
         self._checks = CheckSchedule()

@@ -50,7 +50,7 @@ def without(command: str, options: Collection[str]) -> list[str]:
             kept.append(word)
     if not of_shares:
         return kept
-    texts = [_value(kept, "--about") or "", of_shares]
+    texts = [value_of(kept, "--about") or "", of_shares]
     names = [x.strip() for row in csv.reader(texts, skipinitialspace=True) for x in row]
     return shlex.split(answered(shlex.join(kept), {"about": tuple(dict.fromkeys(names))}))
 
@@ -151,11 +151,11 @@ def words_of_options(answers: Mapping[str, Any]) -> list[str]:
 def _folder(command: str) -> str:
     """Return the folder of the results of a command."""
     words = shlex.split(command)
-    found = (_value(words, option) for option in ("--resume", "--out"))
+    found = (value_of(words, option) for option in ("--resume", "--out"))
     return next((x for x in found if x is not None), OUT)
 
 
-def _value(words: Sequence[str], option: str) -> str | None:
+def value_of(words: Sequence[str], option: str) -> str | None:
     """Return the value of an option in the words of a command; None if it is not there."""
     for word, following in zip(words, [*words[1:], ""], strict=True):
         if word == option:

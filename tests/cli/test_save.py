@@ -76,6 +76,21 @@ def test_all_is_saved_and_is_what_the_results_say(run_of, capsys):
     assert not any(str(cell.value).startswith("'") for cell in cells)
 
 
+def test_the_summary_can_be_printed_anywhere(run_of):
+    """It has all that it shows in itself, and rules for paper; a slow test counts its sheets."""
+    run_of(3)
+    assert main([*FIT, "--save", "summary"]) == 0
+    text = Path("out/summary.html").read_text(encoding="utf-8")
+    assert re.search(r"@media print \{.*?@page \{ size: A4", text, re.DOTALL)
+    sources = re.findall(r"\b(?:src|href|srcset|data|action)=[\"']?([^\"'\s>]*)", text)
+    assert any(x.startswith("data:image/svg+xml") for x in sources)
+    own = {f"#{x}" for x in re.findall(r'\bid="([^"]*)"', text)}
+    assert all(x.startswith("data:image/") or x in own for x in sources)
+    assert not re.search(r"@import|<script|url\(", text)
+    shown = re.sub(r"<style>.*?</style>|<[^>]*>", " ", text, flags=re.DOTALL).split()
+    assert len(shown) < 500  # a sheet of paper
+
+
 def test_figures_have_the_size_of_a_slide(run_of):
     run_of(6)
     assert main([*FIT, "--save", "figures"]) == 0

@@ -1,5 +1,6 @@
 """``fit --shares-by``: shares of groups at values of columns of the judges."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -7,14 +8,20 @@ import numpy as np
 import pytest
 from helpers.command_line import QUICK_FIT, expect_error, rows_of
 from helpers.fabricated import as_run, labels_by_first_item
+from jax import random
 
-from numpyro_rankings import judge_covariates, read_survey, shares_by
+from numpyro_rankings import WeightedRankings, judge_covariates, read_survey, shares_by
 from numpyro_rankings.cli import assignments, fit, main
+from numpyro_rankings.cli.arguments import UserError
+from numpyro_rankings.cli.fit_options import naming_options, parse_options
 from numpyro_rankings.cli.kept import read_kept
+from numpyro_rankings.cli.program import make_parser
 from numpyro_rankings.cli.session import Sampled
 from numpyro_rankings.cli.shares import by_covariates
 from numpyro_rankings.infer import TemperedMixture
 from numpyro_rankings.posterior import predictive_checks
+from numpyro_rankings.run.fingerprint import Fingerprint
+from numpyro_rankings.run.same_run import _data_differences
 from numpyro_rankings.words.commands import compare_command
 
 FIT = ["fit", "lists.csv", "--layout", "orders", *QUICK_FIT, "--out", "out"]
@@ -142,6 +149,39 @@ def test_it_goes_with_a_file_of_rankings_alone(capsys):
 def test_another_command_goes_without_it():
     command = "numpyro-rankings fit lists.csv --shares-by region --components 2 --about region"
     assert compare_command(command) == "numpyro-rankings compare lists.csv --about region"
+
+
+def test_an_option_that_differs_on_resume_is_named(survey):
+    """What a store says of the arguments of its kernel is said of the options that give them."""
+
+    def message(options, *data):
+        options = parse_options(make_parser().parse_args(["fit", "l.csv", *options.split()]))
+        options = replace(options, file="l.csv")
+        described = [
+            {f"argument {i}": Fingerprint(True).of_argument(x) for i, x in enumerate(one, 1)}
+            for one in data
+        ]
+        with pytest.raises(UserError) as error, naming_options(options):
+            raise UserError(f"out.run: {'; '.join(_data_differences(*described))}")
+        return str(error.value).removeprefix("out.run: ")
+
+    lists, frame = survey.rankings, {"x": np.arange(60) % 7, "y": ["a", "b", "c"] * 20}
+    x, y = (judge_covariates(lists, frame, name)[:2] for name in "xy")
+    shares = "--components 2 --shares-by x"
+    assert message(shares, x, y) == "the data of --shares-by differ"
+    assert message(shares, (lists,), x) == "--shares-by was not given"
+    assert message("--components 2", x, (lists,)) == "--shares-by was given"
+    one, two = (WeightedRankings.of(lists, 1 + np.arange(lists.num_rows) % k) for k in (3, 4))
+    weight = "--components 2 --weight w"
+    assert message(weight, (one,), (two,)) == "the data of l.csv --weight w differ"
+    assert message(weight, (lists,), (one,)) == "--weight was not given"
+    assert message("--components 2", (one,), (lists,)) == "--weight was given"
+    assert message("", (lists,), (lists.unique().split(random.key(0), 0.5)[0],)) == (
+        "the data of l.csv differ"
+    )
+    worths = "--model plackett-luce --worths-by items.csv"
+    table, other = (lists, np.zeros((3, 9))), (lists, np.ones((3, 9)))
+    assert message(worths, table, other) == "the data of --worths-by differ"
 
 
 def test_the_package_has_it(survey):

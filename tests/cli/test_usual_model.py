@@ -57,7 +57,11 @@ def table(different, judges):
 @pytest.mark.parametrize(
     ("different", "judges", "options", "chosen"),
     [
-        (500, 500, "", {}),
+        (50, 50, "", {}),
+        (51, 51, "", AUTO_ONLY),
+        (51, 101, "", AUTO_ONLY),
+        (51, 102, "", {}),
+        (500, 1000, "", {}),
         (500, 9000, "", {}),
         (501, 501, "", AUTO_ONLY),
         (501, 2000, "", AUTO_ONLY),

@@ -70,8 +70,8 @@ def test_what_it_refuses(files, capsys):
             ITEMS.replace("Eve", "Evi"),
             "'Evi' is none of the items that are ranked; did you mean 'Eve'",
         ),
-        (ITEMS.replace("2.5", ""), "column 'price' has no value for the item 'Eve'"),
-        (ITEMS.replace("Y", "X"), "column 'brand' is 'X' for all items"),
+        (ITEMS.replace("2.5", ""), "'price' has no value in the row of 'Eve'"),
+        (ITEMS.replace("Y", "X"), "'brand' is 'X' in all rows"),
     ):
         Path("items.csv").write_text(table)
         expect_error(capsys, [*FIT, *WORTHS], ["--worths-by items.csv: ", fragment])
@@ -127,6 +127,11 @@ def test_effects_and_new_items_are_those_of_the_draws(files):
     assert np.log(table["odds"][0]) == pytest.approx(eta, abs=0.1)
     assert np.all(table["odds_low"] < table["odds"]) and table["odds"][0] > table["odds"][1]
     assert table["first_choice"][0] > 1 / 7 > table["first_choice"][1]
+    # residuals of so small a shape are 0 as numbers, and one of the seven items is still the first
+    tiny = worths_of_new_items(
+        draws | {"residual_shape": np.full((2, 4000), 1e-5)}, covariates, new
+    )
+    assert tiny["first_choice"].to_numpy() == pytest.approx(1 / 7, abs=0.03)
     with pytest.raises(ValueError, match="of 6 items and 2 covariates, and not of 6 and 1"):
         item_effects(
             draws, item_covariates(pd.read_csv("items.csv"), "price", items=covariates.items)

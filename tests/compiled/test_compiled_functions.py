@@ -35,6 +35,7 @@ from numpyro_rankings.self_check import difference_of
 MODULES = (checks, choices, codes, links, loops, pairs, sampling, special, stable, sums)
 # these look at numbers that are known before anything is compiled
 OF_THE_HOST = {
+    "draw_log_gamma",
     "refuse_masked",
     "is_traced",
     "as_array",

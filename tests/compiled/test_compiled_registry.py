@@ -6,7 +6,7 @@ With as many chains as rankings or points; ``test_compiled_kernels.py`` has othe
 import jax
 import pytest
 from helpers.compiled import assert_agrees
-from helpers.registry import REGISTRY
+from helpers.registry import OF_ORDERS, REGISTRY
 from jax import random
 
 from numpyro_rankings import Rankings
@@ -34,17 +34,17 @@ def products_of(jaxpr):
                 yield from products_of(inner)
 
 
-@pytest.mark.parametrize("name", REGISTRY)
+@pytest.mark.parametrize("name", REGISTRY | OF_ORDERS)
 def test_sweeps_keep_the_types_of_the_state_in_float64(name):
     """Sums and indices are int64 there; a label that becomes one ends a loop with a TypeError.
 
     Nor is a product left to JAX's default precision, which is less on some devices.
     """
-    make, *args = REGISTRY[name]
+    make, *args = (REGISTRY | OF_ORDERS)[name]
     with jax.enable_x64(True):
         kernel = make()
         args, kwargs = kernel._prepare(tuple(args), {})
-        state = jax.eval_shape(lambda key: kernel._init(key, None, args, kwargs), random.key(0))
+        state = jax.eval_shape(lambda key: kernel._begin(key, None, args, kwargs), random.key(0))
         sweep, after = jax.make_jaxpr(
             lambda state: kernel.sample(state, args, kwargs), return_shape=True
         )(state)

@@ -5,7 +5,7 @@ from contextlib import suppress
 import jax
 import pytest
 
-from numpyro_rankings import load_dataset
+from numpyro_rankings import PartialOrders, load_dataset
 from numpyro_rankings.infer import (
     BetaGibbs,
     DPPlackettLuceGibbs,
@@ -16,6 +16,7 @@ from numpyro_rankings.infer import (
 from numpyro_rankings.infer.base import telling_of_state
 
 THREE = {"num_components": 3}
+NONE = {"num_marginal_steps": 0}
 # Lines of StableHLO of a sweep of one chain on the bundled table, with the versions of
 # constraints/; others may differ by a few percent. Lower a number when a program gets shorter.
 LINES = {
@@ -26,6 +27,12 @@ LINES = {
     "DPPlackettLuceGibbs": (DPPlackettLuceGibbs, {}, 13_807),
     "TemperedMixture": (TemperedMixture, {"family": "mallows", **THREE}, 5_295),
     "TemperedMixture, weights": (TemperedMixture, {"family": "plackett-luce", **THREE}, 4_437),
+}
+# The bundled table's rankings are partial orders, too.
+LINES_OF_ORDERS = {
+    "SliceGibbs": (SliceGibbs, THREE | NONE, 9_380),
+    "PlackettLuceGibbs": (PlackettLuceGibbs, THREE | NONE, 4_554),
+    "DPPlackettLuceGibbs": (DPPlackettLuceGibbs, NONE, 8_125),
 }
 
 
@@ -45,10 +52,19 @@ def shapes_of_state(kernel, rankings):
     return found[0]
 
 
+def length_of_sweep(kernel, data):
+    sweep = jax.jit(lambda state: kernel.sample(state, (data,), {}))
+    return len(sweep.lower(shapes_of_state(kernel, data)).as_text().splitlines())
+
+
 @pytest.mark.parametrize("name", LINES)
 def test_a_sweep_is_a_short_program(name):
     kind, settings, lines = LINES[name]
-    kernel, rankings = kind(**settings), load_dataset("apa1980")
-    sweep = jax.jit(lambda state: kernel.sample(state, (rankings,), {}))
-    program = sweep.lower(shapes_of_state(kernel, rankings)).as_text()
-    assert len(program.splitlines()) < 1.1 * lines
+    assert length_of_sweep(kind(**settings), load_dataset("apa1980")) < 1.1 * lines
+
+
+@pytest.mark.parametrize("name", LINES_OF_ORDERS)
+def test_a_sweep_of_partial_orders_is_a_short_program(name):
+    kind, settings, lines = LINES_OF_ORDERS[name]
+    orders = PartialOrders.from_rankings(load_dataset("apa1980"))
+    assert length_of_sweep(kind(**settings), orders) < 1.1 * lines

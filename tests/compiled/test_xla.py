@@ -1,31 +1,6 @@
 """Programs that jaxlib compiles wrongly on CPUs, and how the package stays clear of them.
 
-**Sums over large arrays**: see ``numpyro_rankings/_system/xla.py``.
-
-**A scatter whose operand and indices are one array.** Seen in jaxlib 0.9.2, 0.10.1, 0.10.2 and
-0.12.0.1 on x86-64; 0.7.0 to 0.9.1 are right. XLA:CPU updates the operand of a scatter in place,
-also where the indices are the same HLO value as the operand, and then reads the indices from the
-buffer that it has changed::
-
-    import jax, jax.numpy as jnp
-    from jax import lax
-
-    numbers = lax.ScatterDimensionNumbers(
-        update_window_dims=(0,), inserted_window_dims=(1,), scatter_dims_to_operand_dims=(1,))
-    add = lambda x, v: lax.scatter_add(x, x, v, numbers, mode="promise_in_bounds")
-    x, v = jnp.zeros((4, 1), int), jnp.arange(16).reshape(4, 4)
-    add(x, v).T            # [[ 6 22 38 54]], the sums of the rows
-    jax.jit(add)(x, v).T   # [[ 0  4  8 12]], their first entries
-
-The optimised program is ``scatter(%param_0, %param_0, %param_1)`` in one fusion. Nobody writes
-this, but common subexpression elimination makes it of two arrays of zeros, as in ::
-
-    index = jnp.zeros(4, int)
-    f = jax.vmap(lambda v: jnp.zeros(1, int).at[index].add(v))
-    jax.jit(f)(v)          # the same, and with set, min, max or jax.ops.segment_sum too
-
-whenever the batch is as long as the index. Other initial values, floats and indices that are not
-constant are right, and so is ``lax.optimization_barrier(index)``.
+``docs/compiler_faults.rst`` has two of them, with scripts. The third:
 
 **A gather whose indices are a transposed constant.** Seen in jaxlib 0.7.0 to 0.8.1 on x86-64, which
 the package therefore does not allow; 0.8.2 is right::
@@ -38,11 +13,15 @@ the package therefore does not allow; 0.8.2 is right::
 """
 
 import os
+import platform
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import jaxlib
 import numpy as np
 import pytest
 from numpyro.diagnostics import effective_sample_size
@@ -76,6 +55,32 @@ told = any("wrong sums" in str(w.message) for w in caught)
 assert right != told, (right, told)
 print("right" if right else "told")
 """
+
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.mark.parametrize("name", ("fused_constants", "scatter_in_place"))
+def test_the_scripts_show_what_the_page_says(name):
+    """With versions of which the page says nothing, either is right."""
+    page = (DOCS / "compiler_faults.rst").read_text(encoding="utf-8")
+    table = page[page.index(".. list-table::") : page.index("A constant is taken")]
+    versions, *rows = (re.findall(r"- (\S.*)", row) for row in table.split("   * ")[1:])
+    seen = next(row for row in rows if row[0] == f"``{name}.py``")
+    told = dict(zip(versions[1:], seen[1:], strict=True)).get(jaxlib.__version__)
+    done = subprocess.run(
+        [sys.executable, str(DOCS / "compiler_faults" / f"{name}.py")],
+        env={k: x for k, x in os.environ.items() if k != "XLA_FLAGS"} | {"JAX_PLATFORMS": "cpu"},
+        capture_output=True,
+        text=True,
+    )
+    *shown, found = done.stdout.splitlines()
+    assert done.returncode == (found == "WRONG"), done.stderr[-2000:]
+    assert found in ("right", "WRONG")
+    if told is not None and platform.machine() == "x86_64":
+        assert found.lower() == told
+    if jaxlib.__version__ == "0.10.2" and platform.machine() == "x86_64":
+        assert "\n   ".join(shown[1:]) in page
 
 
 def test_sums_over_large_arrays():

@@ -13,19 +13,40 @@ def as_arrays(tree):
     )
 
 
-def sweeps_of(kernel, *data, num_draws):
+def sweeps_of(kernel, *data, num_draws, extra_fields=()):
     """A compiled function of a state: the state after so many sweeps, and each that was."""
-    fields = kernel.default_fields
+    sweeps = _sweeps(kernel, num_draws, extra_fields)
+    return jax.jit(lambda state: sweeps(state, data))
 
-    def sweep(state, _):
-        state = kernel.sample(state, data, {})
-        return state, {name: getattr(state, name) for name in fields}
 
-    return jax.jit(lambda state: jax.lax.scan(sweep, state, length=num_draws))
+def sweeps_of_any(kernel, *, num_draws, extra_fields=()):
+    """The same as a function of a state and of data, for data of the same shapes."""
+    return jax.jit(_sweeps(kernel, num_draws, extra_fields))
+
+
+def _sweeps(kernel, num_draws, extra_fields):
+    fields = *kernel.default_fields, *extra_fields
+
+    def sweeps(state, data):
+        def sweep(state, _):
+            state = kernel.sample(state, data, {})
+            return state, {name: getattr(state, name) for name in fields}
+
+        return jax.lax.scan(sweep, state, length=num_draws)
+
+    return sweeps
 
 
 def sampled(
-    kernel, *data, key, num_samples, num_chains, num_warmup=0, init_params=None, sweeps=None
+    kernel,
+    *data,
+    key,
+    num_samples,
+    num_chains,
+    num_warmup=0,
+    init_params=None,
+    sweeps=None,
+    extra_fields=(),
 ):
     """An ``MCMC`` as its run with vectorized chains leaves it, the draws in NumPy arrays.
 
@@ -33,10 +54,13 @@ def sampled(
     chains of draws of draws of chains, to join them, to cut them.
 
     :param sweeps: of :func:`sweeps_of` for all draws, if the test needs it again.
+    :param extra_fields: further fields of the state that are kept of each draw.
     """
     keys = random.split(key, num_chains)
     state = kernel.init(keys, num_warmup, init_params, data, {})
-    sweeps = sweeps or sweeps_of(kernel, *data, num_draws=num_warmup + num_samples)
+    if sweeps is None:
+        num_draws = num_warmup + num_samples
+        sweeps = sweeps_of(kernel, *data, num_draws=num_draws, extra_fields=extra_fields)
     state, draws = sweeps(state)
     mcmc = MCMC(
         kernel,

@@ -34,7 +34,10 @@ def assert_frequencies(samples, outcomes, log_probs):
 
 
 def log_prob_twin(ranking, weights, pool=0.0, offered=None):
-    """Item by item; an item beyond the last stands for one of the pool."""
+    """Item by item; an item beyond the last stands for one of the pool.
+
+    :param weights: of each item, or for each item an array of them.
+    """
     left = {k: w for k, w in enumerate(weights) if offered is None or offered[k]}
     total = 0.0
     for item in ranking:
@@ -42,7 +45,8 @@ def log_prob_twin(ranking, weights, pool=0.0, offered=None):
             break
         mass = sum(left.values()) + pool
         chosen = pool if item == len(weights) else left.pop(item, 0.0)
-        total += np.log(chosen / mass) if chosen > 0 else -np.inf
+        with np.errstate(divide="ignore"):
+            total = total + np.log(chosen) - np.log(mass)
     return total
 
 
@@ -57,13 +61,13 @@ def mallows_twin(ordering, center, theta):
 
 
 def simplex(shape, nodes=30):
-    """Nodes and weights of quadrature under Dirichlet(shape) of three weights."""
-
-    def beta(a, b):
-        x, w = roots_jacobi(nodes, b - 1, a - 1)
-        return (x + 1) / 2, w / w.sum()
-
-    (u, wu), (v, wv) = beta(shape[0], shape[1] + shape[2]), beta(shape[1], shape[2])
-    u, v = np.meshgrid(u, v, indexing="ij")
-    points = np.stack([u, (1 - u) * v, (1 - u) * (1 - v)], axis=-1).reshape(-1, 3)
-    return points, np.outer(wu, wv).ravel()
+    """Nodes and weights of quadrature under Dirichlet(shape)."""
+    first, others = shape[0], np.sum(shape[1:])
+    x, masses = roots_jacobi(nodes, others - 1, first - 1)
+    x, masses = (x + 1) / 2, masses / masses.sum()
+    if len(shape) == 2:
+        return np.stack([x, 1 - x], axis=-1), masses
+    inner, of_inner = simplex(shape[1:], nodes)
+    x = np.broadcast_to(x[:, None, None], (nodes, len(inner), 1))
+    points = np.concatenate([x, (1 - x) * inner], axis=-1)
+    return points.reshape(-1, len(shape)), np.outer(masses, of_inner).ravel()

@@ -9,7 +9,6 @@ import numpyro.distributions as dist
 import pandas as pd
 import pytest
 from helpers.kernel_tests import rank_of
-from helpers.lists import FALSE_ALARM
 from jax import random
 from numpyro import handlers
 from scipy import stats
@@ -164,7 +163,7 @@ def test_ranks_of_the_mixture_of_weights():
 
 # -- partial orders ------------------------------------------------------------------------------
 
-SURVEYS, JUDGES, OFFERED, SHARE_TIED, PAIRS = 200, 30, 6, 0.2, 3
+SURVEYS, JUDGES, OFFERED, SHARE_TIED, PAIRS = 800, 30, 6, 0.2, 3
 WARMUP, DRAWS, STEP = 60, 199, 4
 THETA = dist.Gamma(2.0, 2.0)
 ONE_POPULATION = {
@@ -270,10 +269,14 @@ def test_intervals_of_partial_orders(family, table):
 
 
 def check_intervals(found):
-    """Of 200 ranks that are equally likely, those from 10 to 189 are 90%."""
-    held = ((found >= 10) & (found < 190)).sum(0)
-    low, high = stats.binom(SURVEYS, 0.9).interval(1 - FALSE_ALARM / len(held))
-    assert np.all((held >= low) & (held <= high)), held
+    """Of 200 ranks that are equally likely, those from 10 to 189 are 90%.
+
+    The shares of 800 surveys have a standard deviation of 1.1%: 84% and 96% are 5.6 of them off.
+    """
+    held = (found >= 10) & (found < 190)
+    few, shares = held[:200].mean(0), held.mean(0)
+    print(f"intervals of 90% hold the truth in {few} of 200 surveys, and in {shares} of {SURVEYS}")
+    assert np.all((shares >= 0.84) & (shares <= 0.96)), shares
 
 
 @pytest.mark.parametrize("family", ONE_POPULATION)

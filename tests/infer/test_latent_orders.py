@@ -7,13 +7,26 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
-import pandas as pd
 import pytest
-from helpers.chains import sampled
+from helpers.chains import sampled, sweeps_of_any
 from helpers.densities import log_density_at
-from helpers.enumeration import MallowsPosterior, discrepancies, log_partition, partitions
+from helpers.enumeration import discrepancies, partitions
 from helpers.kernel_tests import each_of, run_chains
-from helpers.latent_orders import CENTER, THETA, WEIGHTS, extensions, lists_of
+from helpers.latent_orders import (
+    BOTTOM,
+    CENTER,
+    GAP,
+    LONE_PAIR,
+    N_SHAPE,
+    THETA,
+    WEIGHTS,
+    extensions,
+    indicators_of_orderings,
+    lists_of,
+    mallows_expectations,
+    of_pairs,
+    plackett_luce_expectations,
+)
 from helpers.lists import assert_frequencies, log_prob_twin, mallows_twin, simplex
 from helpers.ranking_kernels import NU, R
 from scipy.special import gammaln
@@ -27,10 +40,13 @@ from numpyro_rankings.infer import (
     PlackettLuceGibbs,
     SliceGibbs,
     TemperedMixture,
+    latent_orders,
 )
+from numpyro_rankings.infer.base import GibbsState
 from numpyro_rankings.infer.latent_orders import (
     MallowsLists,
     Partition,
+    PlackettLuceLists,
     _draw_items,
     draw_labels_and_orderings,
     draw_orderings,
@@ -38,19 +54,6 @@ from numpyro_rankings.infer.latent_orders import (
 )
 
 COPIES = 4000
-
-
-def of_pairs(*judges, num_items, counts=None):
-    """Partial orders of the pairs of items, (winner, loser), of each judge."""
-    rows = [(k, *pair) for k, pairs in enumerate(judges) for pair in pairs]
-    table = pd.DataFrame(rows, columns=["judge", "winner", "loser"])
-    if counts is not None:
-        table["count"] = np.asarray(counts)[table["judge"]]
-    count = None if counts is None else "count"
-    return PartialOrders.from_pairs(table, "judge", items=range(num_items), count=count)
-
-
-N_SHAPE = [[0, 2], [1, 2], [1, 3]]  # 0 > 2 < 1 > 3, no order of buckets
 OTHERS = [0, 1, 2, 3, 4]  # a further judge, beside whom short lists have padding
 ORDERS = {
     "tie at the top": [[0, 1], 2, 3, 4],
@@ -203,115 +206,219 @@ def test_labels_and_orderings_keep_their_joint_law(family):
 
 # -- the posterior of labels and parameters ------------------------------------------------------
 
-JUDGES = PartialOrders.from_buckets(
-    [[[0, 1], 2], [2], [1, 0], [0, 1, 2]],
-    3,
-    choice_sets=np.array([[1, 1, 1], [1, 1, 1], [1, 1, 0], [1, 1, 1]], bool),
-)
+JUDGES = [[[0, 1], 2], [2], [1, 0], [0, 1, 2]]
+OFFERED = np.array([[1, 1, 1], [1, 1, 1], [1, 1, 0], [1, 1, 1]], bool)
+STRICT = [[0, 1, 2, 3], [2, 0, 1, 3], [3, 2, 1, 0], [1, 0, 3, 2]]
+# Both tables have one shape, so that a kernel has one program; the second one says everything.
+OF_PAIRS = {
+    "no buckets": of_pairs(N_SHAPE, LONE_PAIR, BOTTOM, GAP, num_items=4),
+    "strict": of_pairs(*(itertools.pairwise(x) for x in STRICT), num_items=4),
+}
+BUCKETS = {
+    "mallows": PartialOrders.from_buckets(JUDGES, 3),
+    "plackett-luce": PartialOrders.from_buckets(JUDGES, 3, choice_sets=OFFERED),
+}
+CHAINS, DRAWS, DROPPED = 64, 400, 30
+# A |z| with 63 degrees of freedom is above it with probability 10^-7, and there are 100 at most.
+TOO_FAR = 6.0
 SMALL = {"num_marginal_steps": 6}
+NONE = {"num_marginal_steps": 0}
+ALPHA = 1.3
 MALLOWS = {
-    "slice": lambda: SliceGibbs(1.3, NU, R[:2], max_clusters=6, num_marginal_steps=0),
-    "slice-parallel": lambda: SliceGibbs(
-        1.3, NU, R[:2], max_clusters=40, assignment="parallel", **SMALL
+    "slice": lambda r: SliceGibbs(ALPHA, NU, r, max_clusters=6, **NONE),
+    "slice-parallel": lambda r: SliceGibbs(
+        ALPHA, NU, r, max_clusters=40, assignment="parallel", **SMALL
     ),
-    "slice-finite": lambda: SliceGibbs(1.3, NU, R[:2], num_components=2, **SMALL),
-    "slice-one": lambda: SliceGibbs(1.0, NU, R[:2], num_components=1),
-    "beta": lambda: BetaGibbs(1.3, NU, R[:2], max_clusters=6, num_marginal_steps=0),
+    "slice-finite": lambda r: SliceGibbs(ALPHA, NU, r, num_components=2, **SMALL),
+    "slice-one": lambda r: SliceGibbs(ALPHA, NU, r, num_components=1),
+    "beta": lambda r: BetaGibbs(ALPHA, NU, r, max_clusters=6, **NONE),
+    "beta-one": lambda r: BetaGibbs(ALPHA, NU, r, num_components=1),
+}
+SHAPE = np.array([0.5, 1.0, 1.5, 2.0])
+TWO = {"alpha": ALPHA, "num_components": 2}
+PLACKETT_LUCE = {
+    "plackett-luce": lambda shape: PlackettLuceGibbs(shape),
+    "plackett-luce-mixture": lambda shape: PlackettLuceGibbs(shape, **TWO, **NONE),
+    "mixture-marginal": lambda shape: PlackettLuceGibbs(shape, **TWO, **SMALL),
 }
 
 
-def mixed_over_orderings(alpha, num_components):
-    """Expectations given all orderings behind the judges, by their posterior probability."""
+def cases(names, quick):
+    """Each kernel with the judges of pairs, and a quick one with those of buckets too."""
+    slow = [pytest.param(name, "pairs", marks=pytest.mark.slow) for name in names]
+    return [pytest.param(quick, "buckets"), *slow]
+
+
+def tables_of(family, judges):
+    return OF_PAIRS if judges == "pairs" else {judges: BUCKETS[family]}
+
+
+def log_prior_of(num_items):
+    """The conjugate prior of the Mallows kernels."""
 
     def log_prior(theta, left):
         log_psi = np.log(np.exp(-np.outer(range(left + 1), theta)).sum(0))
-        return -NU * (R[2 - left] * theta + log_psi)
+        return -NU * (R[num_items - 1 - left] * theta + log_psi)
 
-    everything, logs = [], []
-    orders = JUDGES.of_all_items()
-    for lists in itertools.product(*(extensions(orders, row) for row in range(len(orders)))):
-        twin = MallowsPosterior(list(lists), 3, log_prior)
-        terms = [
-            log_partition(list(np.bincount(labels)), np.array([alpha]), num_components)[0]
-            + sum(
-                twin.clusters[tuple(np.flatnonzero(np.equal(labels, c)).tolist())][0]
-                for c in range(max(labels) + 1)
-            )
-            for labels in partitions(len(lists))
-            if num_components != 1 or max(labels) == 0
-        ]
-        logs.append(np.logaddexp.reduce(terms))
-        everything.append(twin.expectations(alpha, num_components))
-    weights = np.exp(logs - np.logaddexp.reduce(logs))
-    names = ("partition", "center", "theta")
-    return twin, {
-        name: sum(w * found[name] for w, found in zip(weights, everything, strict=True))
-        for name in names
-    }
+    return log_prior
 
 
-@each_of(MALLOWS, ["slice-finite"])
-def test_mallows_posterior_by_enumeration(name):
-    kernel = MALLOWS[name]()
-    number = kernel.num_components
-    twin, expected = mixed_over_orderings(1.3 if number != 1 else 1.0, number)
-    mcmc = sampled(
-        kernel, JUDGES, key=jax.random.key(1), num_samples=600, num_chains=64, num_warmup=30
+def kernel_of(name, orders):
+    """A kernel by name, with priors for that many items."""
+    if name in MALLOWS:
+        return MALLOWS[name](R[: orders.num_items - 1])
+    return PLACKETT_LUCE[name](SHAPE[: orders.num_items])
+
+
+def run_of(kernel, orders, sweeps):
+    """A run with the orderings of all draws."""
+    return sampled(
+        kernel,
+        orders,
+        key=jax.random.key(1),
+        num_samples=DRAWS,
+        num_chains=CHAINS,
+        num_warmup=DROPPED,
+        sweeps=sweeps,
     )
-    indicators = twin.indicators(mcmc.get_samples(group_by_chain=True))
-    found = discrepancies({k: indicators[k] for k in expected}, expected)
-    assert max(found.values()) < 5.0, found
-    states = mcmc.last_state
-    assert all(JUDGES.of_all_items().agree(x).all() for x in states.orderings[:4])
-    density = log_density_at(kernel.model, JUDGES)
+
+
+def discrepancies_of(kernel, mcmc, orders):
+    """Largest |z| of partition, parameters and orderings in a run."""
+    number, samples = kernel.num_components, mcmc.get_samples(group_by_chain=True)
+    orderings = mcmc.get_extra_fields(group_by_chain=True)["orderings"]
+    if isinstance(kernel, PlackettLuceGibbs):
+        shape = SHAPE[: orders.num_items]
+        expected = plackett_luce_expectations(orders, shape, ALPHA, number)
+        first = samples["weights"] if number == 1 else samples["weights"][:, :, 0]
+        none = np.zeros((*first.shape[:2], len(orders)), int)
+        table = np.array(list(partitions(len(orders))))
+        found = {
+            "partition": (samples.get("assignments", none)[:, :, None] == table).all(-1),
+            "weights": np.asarray(first, float),
+        }
+    else:
+        orders = orders if orders.offered() is None else orders.of_all_items()
+        log_prior = log_prior_of(orders.num_items)
+        twin, expected = mallows_expectations(orders, log_prior, ALPHA, number)
+        found = twin.indicators(samples)
+    found["orderings"] = indicators_of_orderings(orders, orderings)
+    return discrepancies(found, expected)
+
+
+def program_of(kernel):
+    """Compiled sweeps for data of any one shape."""
+    sweeps = sweeps_of_any(kernel, num_draws=DROPPED + DRAWS, extra_fields=["orderings"])
+    return lambda orders: lambda state: sweeps(state, (orders,))
+
+
+def assert_posterior(kernel, data):
+    """Each table's posterior is that by enumeration; return the runs."""
+    program, runs = program_of(kernel), {}
+    for kind, orders in data.items():
+        runs[kind] = run_of(kernel, orders, program(orders))
+        found = discrepancies_of(kernel, runs[kind], orders)
+        assert max(found.values()) < TOO_FAR, (kind, found)
+    return runs
+
+
+@pytest.mark.parametrize(("name", "judges"), cases(MALLOWS, "slice-finite"))
+def test_mallows_posterior_by_enumeration(name, judges):
+    data = tables_of("mallows", judges)
+    kind, orders = next(iter(data.items()))
+    kernel, n = kernel_of(name, orders), orders.num_items
+    states = assert_posterior(kernel, data)[kind].last_state
+    whole = orders if orders.offered() is None else orders.of_all_items()
+    assert all(whole.agree(x).all() for x in states.orderings[:4])
+    density = log_density_at(kernel.model, orders)
     z = {site: np.asarray(value)[0] for site, value in states.z.items()}
-    z["rankings"] = states.orderings[0][:, :2]
+    z["rankings"] = states.orderings[0][:, : n - 1]
     assert float(z["log_joint"]) == pytest.approx(float(density(z)), rel=1e-4)
-    z["rankings"] = np.roll(states.orderings[0], 1, axis=1)[:, :2]
+    wrong = np.array(states.orderings[0])
+    wrong[-1] = wrong[-1, ::-1]  # who lists all items
+    z["rankings"] = wrong[:, : n - 1]
     assert float(density(z)) == -np.inf
 
 
-@each_of(["plackett-luce", "plackett-luce-mixture", "mixture-marginal"], ["mixture-marginal"])
-def test_plackett_luce_posterior_by_quadrature(name):
-    number, alpha, shape = (1 if name == "plackett-luce" else 2), 1.3, np.array([0.5, 1.0, 1.5])
-    steps = 6 if name == "mixture-marginal" else 0
-    settings = {"alpha": alpha, "num_components": 2, "num_marginal_steps": steps}
-    kernel = PlackettLuceGibbs(shape, **(settings if number == 2 else {}))
-    points, masses = simplex(shape)
-    offered = np.asarray(JUDGES.offered())
-    likely = np.array(
-        [
-            [
-                sum(
-                    np.exp(log_prob_twin(x, w, offered=offered[row]))
-                    for x in extensions(JUDGES, row)
+@pytest.mark.parametrize(("name", "judges"), cases(PLACKETT_LUCE, "mixture-marginal"))
+def test_plackett_luce_posterior_by_quadrature(name, judges):
+    data = tables_of("plackett-luce", judges)
+    assert_posterior(kernel_of(name, next(iter(data.values()))), data)
+
+
+# Each fault replaces an attribute of a class or module by one that is made of the right one.
+FAULTS = {
+    "plackett-luce": {
+        "mass without the item itself": (
+            (PlackettLuceLists, "log_places"),
+            lambda right: lambda lists, others, value: right(lists, others, 0.0 * value),
+        ),
+        "last place of all left out": (
+            (latent_orders, "_draw_place"),
+            lambda right: (
+                lambda uniform, weights, low, high: right(
+                    uniform, weights, low, jnp.maximum(low, high - 1)
                 )
-                for w in points
-            ]
-            for row in range(4)
-        ]
-    )
-    table, terms, means = [x for x in partitions(4) if max(x) < number], [], []
-    for labels in table:
-        blocks = [np.flatnonzero(np.equal(labels, c)) for c in range(max(labels) + 1)]
-        joints = [masses * likely[block].prod(0) for block in blocks]
-        sizes = [len(block) for block in blocks]
-        prior = log_partition(sizes, np.array([alpha]), number)[0] if number > 1 else 0.0
-        terms.append(prior + sum(np.log(joint.sum()) for joint in joints))
-        means.append(joints[0] @ points / joints[0].sum())
-    weights = np.exp(terms - np.logaddexp.reduce(terms))
-    mcmc = sampled(
-        kernel, JUDGES, key=jax.random.key(2), num_samples=600, num_chains=64, num_warmup=30
-    )
-    samples = mcmc.get_samples(group_by_chain=True)
-    first = samples["weights"] if number == 1 else samples["weights"][:, :, 0]
-    labels = samples["assignments"] if number > 1 else np.zeros((*first.shape[:2], 4), int)
-    indicators = {
-        "partition": (labels[:, :, None] == np.array(table)).all(-1),
-        "weights": np.asarray(first, float),
-    }
-    found = discrepancies(indicators, {"partition": weights, "weights": weights @ np.array(means)})
-    assert max(found.values()) < 5.0, found
+            ),
+        ),
+        "first place of all left out": (
+            (latent_orders, "_draw_place"),
+            lambda right: (
+                lambda uniform, weights, low, high: right(
+                    uniform, weights, jnp.minimum(low + 1, high), high
+                )
+            ),
+        ),
+    },
+    "slice-one": {
+        "all places alike": (
+            (MallowsLists, "log_places"),
+            lambda right: lambda lists, others, value: 0.0 * right(lists, others, value),
+        ),
+        "concentration of the next stage": (
+            (MallowsLists, "log_places"),
+            lambda right: (
+                lambda lists, others, value: right(
+                    lists._replace(concentration=jnp.roll(lists.concentration, -1, axis=0)),
+                    others,
+                    value,
+                )
+            ),
+        ),
+    },
+    "plackett-luce-mixture": {
+        "labels accepted always": (
+            (latent_orders, "_draw_items"),
+            lambda right: (
+                lambda *args: tuple(
+                    x * keep for x, keep in zip(right(*args), (1, 0.0), strict=True)
+                )
+            ),
+        ),
+        "orderings drawn with labels of others": (
+            (PlackettLuceGibbs, "_lists"),
+            lambda right: (
+                lambda kernel, z, args, kwargs, orders: right(
+                    kernel, z | {"assignments": jnp.roll(z["assignments"], 1)}, args, kwargs, orders
+                )
+            ),
+        ),
+    },
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FAULTS)
+def test_wrong_moves_are_found(name, monkeypatch):
+    """The posterior of the same judges, by the same enumeration, with one move spoiled."""
+    orders = OF_PAIRS["no buckets"]
+    kernel = kernel_of(name, orders)
+    for fault, ((owner, attribute), spoil) in FAULTS[name].items():
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, attribute, spoil(getattr(owner, attribute)))
+            mcmc = run_of(kernel, orders, program_of(kernel)(orders))
+        found = discrepancies_of(kernel, mcmc, orders)
+        assert max(found.values()) > 1.5 * TOO_FAR, (fault, found)
 
 
 def test_tails_of_top_lists_by_quadrature():
@@ -431,13 +538,32 @@ def test_a_run_is_resumed_to_the_last_bit(tmp_path):
     assert data.posterior.attrs["data"] == "partial orders"
 
 
-def test_rankings_are_drawn_as_they_are():
-    """Partial orders that say all are the rankings; their orderings never move."""
-    rankings = Rankings.from_orderings([[0, 1, 2], [2, 0], [1]], num_items=4, counts=[2, 1, 2])
-    orders = PartialOrders.from_rankings(rankings)
-    mcmc = sampled(PlackettLuceGibbs(), orders, key=jax.random.key(0), num_samples=5, num_chains=2)
-    orderings = np.asarray(mcmc.last_state.orderings)
-    np.testing.assert_array_equal(orderings, np.stack([orders.expand().listed] * 2))
+ONE_POPULATION = {
+    "plackett-luce": PlackettLuceGibbs,
+    "gamma-process": GammaProcessPlackettLuceGibbs,
+    "slice": lambda: SliceGibbs(num_components=1),
+}
+
+
+@each_of(ONE_POPULATION, ["plackett-luce"])
+def test_rankings_are_drawn_as_they_are(name):
+    """Partial orders that say all are the rankings: the draws are those of the rankings."""
+    rankings = Rankings.from_orderings([[0, 1, 2], [2, 3], [1]], num_items=4, counts=[2, 1, 2])
+    orders, kernel = PartialOrders.from_rankings(rankings), ONE_POPULATION[name]()
+    state = kernel.init(jax.random.split(jax.random.key(0), 2), 0, None, (orders,), {})
+    fields = {field: getattr(state, field) for field in GibbsState._fields}
+    # the other half of each key is for the orderings, which stay
+    rng_key, _ = jnp.moveaxis(jax.vmap(jax.random.split)(state.rng_key), 1, 0)
+    strict = GibbsState(**fields | {"rng_key": rng_key})
+    found = jax.jit(lambda state: kernel.sample(state, (orders,), {}))(state)
+    one_by_one = rankings.expand()
+    expected = jax.jit(lambda state: kernel.sample(state, (one_by_one,), {}))(strict)
+    np.testing.assert_array_equal(found.orderings, np.stack([orders.expand().listed] * 2))
+    assert set(found.z) == set(expected.z)
+    for site, value in expected.z.items():
+        np.testing.assert_allclose(found.z[site], value, rtol=1e-5, atol=1e-6, err_msg=site)
+        moved = np.any(np.asarray(value) != np.asarray(strict.z[site]))
+        assert moved or site not in ("weights", "concentration")
 
 
 @pytest.mark.parametrize(

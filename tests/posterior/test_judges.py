@@ -32,6 +32,11 @@ def test_shares_and_quartiles_of_judges_with_weights():
     texts, weights = [str(k) for k in range(20, 29)], np.array([0, 1, 1, 1, 7, 1, 1, 1, 1.0])
     found = by_group("age", texts, np.zeros(9, int), 1, weights)
     assert found.values[0].tolist() == [24, 24, 25]  # at 7, 3.5 and 10.5 of 14
+    copies = np.repeat(texts, weights.astype(int))  # judges of weight 7 are as seven judges
+    plain = by_group("age", [*copies], np.zeros(14, int), 1)
+    np.testing.assert_array_equal(plain.values[0], found.values[0])
+    of_eight = by_group("age", texts[:8], np.zeros(8, int), 1)
+    assert of_eight.values[0].tolist() == [23.5, 21.5, 25.5]
 
 
 def test_rare_categories_are_put_together():
@@ -44,7 +49,7 @@ def test_quartiles_of_numbers():
     texts = ["20", "30,5", "40", "", "50", "60", "70", "80", "90"]
     found = by_group("age", texts, np.array([0] * 4 + [1] * 5), 2)
     assert found.is_number
-    np.testing.assert_allclose(found.values[0], [30.5, 25.25, 35.25])
+    np.testing.assert_allclose(found.values[0], [30.5, 20, 40])
     np.testing.assert_allclose(found.values[1], [70, 60, 80])
 
 

@@ -356,7 +356,7 @@ def test_models_whose_sums_are_too_large_are_left_out(monkeypatch):
     # what is compared by default says so at its end
     run = SimpleNamespace(num_draws=9, first_draw=0, until=lambda **_: True)
     monkeypatch.setattr(comparison, "_begin", lambda *_: run)
-    fit = comparison._Fit(None, np.zeros(wide.num_rankings), *[0.0] * 8)
+    fit = comparison._Fit(None, np.zeros(wide.num_rankings), *[0.0] * 9)
     monkeypatch.setattr(comparison, "_fit", lambda *_: fit)
     found = Comparison(None, {}, {}, {}, "", "One predicts best.")
     monkeypatch.setattr(comparison, "_compare_fits", lambda *_: found)

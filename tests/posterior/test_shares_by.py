@@ -137,12 +137,14 @@ def test_rows_have_one_ranking_and_one_value_each():
     ("formula", "message"),
     [
         ("regoin", "no column 'regoin' of the judges, only .*; did you mean 'region'"),
-        ("region*age", "interaction, which shares cannot have: add a column with the values of"),
+        (
+            "region*age",
+            "interaction, which covariates cannot have: add a column with the values of",
+        ),
         ("region:age", "'region:age' is an interaction"),
         ("log(age)", 'names of columns joined by ., such as "region . age"'),
         ("region +", "covariates are names of columns"),
-        ("age + age", "'age' is named twice"),
-        ("gap", "'gap' has no value in 2 of 40 rows, the first of which is row 3"),
+        ("gap", "'gap' has no value in row 3 .2 of 40 rows.: fill it in"),
         ("same", "'same' is 'x' in all rows"),
         ("constant", "'constant' is 3.5 in all rows"),
         ("many", "text with 40 levels, and at most 20"),

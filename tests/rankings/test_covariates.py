@@ -1,11 +1,11 @@
-"""Covariates of items by a data frame."""
+"""Covariates of items, and of judges, by a data frame."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from helpers.refusals import assert_refused
 
-from numpyro_rankings import RankingsError, item_covariates
+from numpyro_rankings import Rankings, RankingsError, item_covariates, judge_covariates
 
 ITEMS = ["tea", "coffee", "cocoa", "maté", "water"]
 
@@ -22,27 +22,49 @@ def table(**columns):
 
 def test_rows_are_matched_by_name():
     found = item_covariates(table(), "price + kind + cold", items=ITEMS)
-    assert found.names == ["price", "kind: leaf", "kind: bean", "cold"]
+    assert found.names == [
+        "price",
+        "kind: leaf",
+        "kind: plain",
+        "cold",
+    ]  # bean is as common as leaf
     assert found.items == tuple(ITEMS)
     price = (np.array([2, 1, 3, 4, 0]) - 2) / np.sqrt(2)
     np.testing.assert_allclose(found.values[:, 0], price, atol=1e-6)
-    np.testing.assert_array_equal(found.values[:, 1], [1, 0, 0, 1, 0])  # water is of the base
-    np.testing.assert_array_equal(found.values[:, 2], [0, 1, 1, 0, 0])
-    np.testing.assert_array_equal(found.values[:, 3], [1, 0, 0, 0, 0])
-    steps = [one.step for one in found.covariates]
-    assert steps == [
+    np.testing.assert_allclose(found.values[:, 1] + 0.4, [1, 0, 0, 1, 0], atol=1e-6)
+    np.testing.assert_allclose(found.values[:, 2] + 0.2, [0, 0, 0, 0, 1], atol=1e-6)
+    np.testing.assert_allclose(found.values[:, 3] + 0.2, [1, 0, 0, 0, 0], atol=1e-6)
+    assert found.steps == [
         "1.414 more",
-        "leaf instead of plain",
-        "bean instead of plain",
+        "leaf instead of bean",
+        "plain instead of bean",
         "1 instead of 0",
     ]
+
+
+def test_covariates_of_judges_are_made_by_the_same_rules():
+    lists = [np.roll(range(5), k) for k in range(5)]
+    rankings, frame = Rankings.from_orderings(lists, num_items=5), table()
+    of_items = item_covariates(frame, items=frame["item"], item="item")
+    of_judges = judge_covariates(rankings, frame, "~ price + `kind` + cold + price")
+    assert of_judges.covariates.columns == tuple(of_items.names)
+    assert of_judges.covariates.terms == of_items.terms
+    cells = np.asarray(of_judges.covariates.cells)[of_judges.judges]
+    np.testing.assert_allclose(of_judges.covariates.design[cells], of_items.values, atol=1e-6)
+
+
+def test_numbers_as_text_are_numbers():
+    found = item_covariates(table(price=["0", "4", " 2", "3", "1"]), "price", items=ITEMS)
+    plain = item_covariates(table(), "price", items=ITEMS)
+    assert found.terms == plain.terms
+    np.testing.assert_array_equal(found.values, plain.values)
 
 
 @pytest.mark.parametrize("formula", ["~ kind+price", "`price` + kind + price", None])
 def test_formulas(formula):
     frame = table().drop(columns="cold") if formula is None else table()
     found = item_covariates(frame, formula, items=ITEMS)
-    assert {one.column for one in found.covariates} == {"price", "kind"} and len(found.names) == 3
+    assert {one.name for one in found.terms} == {"price", "kind"} and len(found.names) == 3
 
 
 def test_names_may_be_in_any_column_and_columns_may_have_odd_names():
@@ -60,15 +82,17 @@ def test_other_items_are_on_the_same_scale():
     new = pd.DataFrame({"item": ["chai", "ice"], "kind": ["leaf", "plain"], "price": [4, 6]})
     values, names = found.of_others(new)
     assert names == ["chai", "ice"]
-    np.testing.assert_allclose(values, [[np.sqrt(2), 1, 0], [2 * np.sqrt(2), 0, 0]], atol=1e-6)
+    expected = [[np.sqrt(2), 0.6, -0.2], [2 * np.sqrt(2), -0.4, 0.8]]
+    np.testing.assert_allclose(values, expected, atol=1e-6)
     assert_refused(
         found.of_others,
         (
-            "'leaves' of 'chai' is none of the levels of the fitted items; did you mean 'leaf'",
+            "'leaves' in the row of 'chai' is none of its levels; did you mean 'leaf'",
             new.assign(kind=["leaves", "plain"]),
         ),
         ("no column 'price'", new.drop(columns="price")),
-        ("'price' has no value for the item 'ice'", new.assign(price=[4, None])),
+        ("'price' has no value in the row of 'ice'", new.assign(price=[4, None])),
+        ("'price' must be numbers", new.assign(price=[4, "x"])),
         error=RankingsError,
     )
 
@@ -85,17 +109,21 @@ def test_what_is_refused():
             table(item=["water", "maté", "te", "cocoa", "coffee"]),
         ),
         ("rows 1 and 3: both are 'water'", table(item=["water", "maté", "water", "tea", "coffee"])),
-        ("no column 'prize'; did you mean 'price'", table(), "prize"),
-        ("no column 'price:kind'", table(), "price:kind"),
         (
-            "column 'price' has no value for the item 'maté': fill it in",
+            "no column 'prize' of the items, only price, kind, cold; did you mean 'price'",
+            table(),
+            "prize",
+        ),
+        ("'price:kind' is an interaction", table(), "price:kind"),
+        (
+            "'price' has no value in the row of 'maté' .1 of 5 rows.: fill it in",
             table(price=[1, None, 2, 3, 4]),
         ),
-        ("column 'kind' has no value for the item 'tea'", table(kind=["a", "b", " ", "a", "b"])),
-        ("column 'price' is '2' for all items", table(price=[2] * 5)),
-        ("column 'kind' has texts, another one for each item", table(kind=list("abcde"))),
+        ("'kind' has no value in the row of 'tea'", table(kind=["a", "b", " ", "a", "b"])),
+        ("'price' is 2 in all rows", table(price=[2] * 5)),
+        ("'kind' has texts, another one for each item", table(kind=list("abcde"))),
         (
-            "'tax' follows from those before it, 'price', 'kind: leaf', 'kind: bean'",
+            "'tax' follows from those before it, 'price', 'kind: leaf', 'kind: plain'",
             table(tax=[1.0, 9, 5, 7, 3]),
             "price + kind + tax",
         ),
@@ -104,7 +132,7 @@ def test_what_is_refused():
             table(kind=["b", "b", "p", "b", "b"]),
             "kind + cold",
         ),
-        ("is not finite", table(price=[1, np.inf, 2, 3, 4])),
+        ("'price': inf in the row of 'maté' is no number", table(price=[1, np.inf, 2, 3, 4])),
         ("two columns called 'price'", table().rename(columns={"cold": "price"})),
         ("no column but that with their names", table()[["item"]]),
         error=RankingsError,

@@ -17,6 +17,7 @@ from numpyro_rankings.infer import (
     TemperedMixture,
 )
 from numpyro_rankings.plots import plot_comparison
+from numpyro_rankings.posterior.stacking import leave_one_out
 from numpyro_rankings.report import comparison
 from numpyro_rankings.report.comparison import (
     Comparison,
@@ -62,7 +63,7 @@ def test_leave_one_out_and_parts_against_the_exact_predictions(monkeypatch):
     assert row["se"] == pytest.approx(np.sqrt(20 * one.pointwise[name].var()))
     assert (row["elpd_diff"], row["se_diff"], row["groups"]) == (0, 0, 1)
     # the same as ArviZ
-    assert az.loo(one.data[name]).elpd_loo == pytest.approx(row["elpd"], abs=1e-4)
+    assert az.loo(one.data[name], reff=1.0).elpd_loo == pytest.approx(row["elpd"], abs=1e-4)
 
     # of two parts only, a run on the part itself would not be noticed
     parts = compare(TWO, {"one": PlackettLuceGibbs()}, kfold=3, **QUICK)
@@ -90,48 +91,73 @@ class Paced:
         self.goals.append(goals)
 
 
-def test_only_models_that_may_be_the_best_are_run_on(monkeypatch):
+def test_only_models_whose_place_is_not_clear_are_run_on(monkeypatch):
     rng = np.random.default_rng(0)
     base, noise = rng.normal(-3, 0.2, 20), rng.normal(0, 0.1, 20)
-    less = dict(best=0.0, near=-0.1 + noise, far=-2.0 + noise, unclear=noise * 100 - 1.5)
-    paces = {name: dict(draws=10, ends=False) for name in less} | {
-        "near": dict(draws=10, ends=True), "far": dict(draws=2, ends=False)
-    }  # fmt: skip
+    noise -= noise.mean()
+    less = dict(
+        best=0.0, near=-0.1 + noise, far=-2.0 + noise, close=-0.19, wide=noise * 50 - 0.5,
+        astray=noise - 0.01, stopped=-0.19,
+    )  # fmt: skip
+    paces = {name: dict(draws=10, ends=name == "stopped") for name in less}
+    paces["far"]["draws"] = 2
+    errors = dict(near=[0.5], far=[9.0], close=[0.5, 0.5, 0.05], wide=[30.0], stopped=[0.5])
     kernels = {name: SliceGibbs(num_components=k) for k, name in enumerate(less, 1)}
     runs, told = {}, []
 
     def begin(kernel, *_):
-        return runs.setdefault(
-            kernel.num_components, Paced(paces[[*less][kernel.num_components - 1]])
-        )
+        name = [*less][kernel.num_components - 1]
+        return runs.setdefault(name, Paced(paces[name]))
 
     def fit(kernel, run, *_):
         name = [*less][kernel.num_components - 1]
-        return comparison._Fit(None, base + less[name], *[0.0] * 8)
+        known = dict.fromkeys(comparison._Fit._fields[2:], np.nan)
+        known["rhat"] = 1.2 if name == "astray" else 1.0
+        known["error"] = errors.get(name, [0.01])[: len(run.goals)][-1]
+        return comparison._Fit(None, base + less[name], **known)
 
     monkeypatch.setattr(comparison, "_begin", begin)
     monkeypatch.setattr(comparison, "_fit", fit)
     found = compare(TWO, kernels, minutes=8, after_model=lambda name, _: told.append(name))
-    first, rest = dict(rhat=1.05, ess=50, minutes=2), dict(rhat=1.01, ess=200, minutes=6)
-    goals = {name: runs[k].goals for k, name in enumerate(less, 1)}
-    assert goals["best"] == goals["near"] == goals["unclear"] == [first, rest]
+    first, on = dict(rhat=1.05, ess=50, minutes=2), dict(rhat=1.01, ess=200, minutes=2)
+    goals = {name: run.goals for name, run in runs.items()}
+    # 2 nats are clearly less than 4 and 40 are more, but 3.8 only with small errors
+    assert goals["best"] == goals["near"] == [first]
+    assert goals["close"] == [first, on, on]
+    assert goals["astray"] == goals["wide"] == [first, on, on, on]
     # its few draws of the first look did not suffice
-    assert goals["far"] == [first, rest] and runs[3].num_draws == 4
-    assert told == [*less, "best", "unclear"]  # the near one had no further draws
+    assert goals["far"] == [first, {**first, "minutes": 6}] and runs["far"].num_draws == 4
+    assert goals["stopped"] == [first, on, on, on]  # it has its draws, and none further
+    second = ["close", "wide", "astray"]
+    assert told == [*less, *second, *second, *second[1:]]
     assert found.simplest == "best" and found.table.index[0] == "best"
-    paces["far"] = dict(draws=4, ends=False)
+    paces["far"]["draws"] = 4
     runs.clear()
     compare(TWO, kernels, minutes=8)
-    assert runs[3].goals == [first]
+    assert runs["far"].goals == [first]
     # each part needs all of the time
     monkeypatch.setattr(comparison, "_predict_parts", lambda *_: base)
     runs.clear()
     compare(TWO, kernels, minutes=8, kfold=2)
-    assert runs[1].goals == [{**rest, "minutes": 8}]
+    assert runs["best"].goals == [{**on, "minutes": 8}]
+
+
+def test_the_error_of_draws_is_that_of_repeated_runs():
+    """The log densities of 30 judges in four chains, whose draws depend on each other."""
+    rng = np.random.default_rng(1)
+    draws = np.zeros((400, 4, 250))
+    for t in range(1, 250):
+        draws[..., t] = 0.9 * draws[..., t - 1] + rng.normal(0, 0.1, (400, 4))
+    slopes = rng.normal(0, 1, 30)[:, None, None]
+    runs = [-2 + slopes * one for one in draws]
+    found = [leave_one_out(x.reshape(30, -1), 1.0)[0].sum() for x in runs[:60]]
+    said = np.sqrt(np.mean([comparison._error_of_draws(x) ** 2 for x in runs]))
+    assert said == pytest.approx(np.std(found), rel=0.35)
+    assert np.isnan(comparison._error_of_draws(runs[0][:, :1]))
 
 
 def test_leagues_that_never_meet(monkeypatch):
-    numbers = dict.fromkeys(comparison._Fit._fields[2:], 1.0)
+    numbers = dict.fromkeys(comparison._Fit._fields[2:], 1.0) | {"log_evidence": np.nan}
     fit = comparison._Fit(None, np.zeros(4), **numbers)
     monkeypatch.setattr(comparison, "_fit", lambda *_: fit)
     offered = np.array([[1, 1, 0, 0], [0, 0, 1, 1]], bool)
@@ -204,6 +230,24 @@ def test_what_a_table_says(name):
     for part in parts:
         assert part in words
     assert "unreliable" not in words and "chains" not in words
+
+
+def test_a_model_whose_place_is_not_clear_is_not_said_to_be_worse():
+    table = table_of(m2=0, m1=-30, p1=-40)
+    words = " ".join(_sentences(table, KERNELS, table.index[0], ["Mallows (1 group)"]))
+    assert "Mallows (2 groups) predicts best. Whether Mallows (1 group) predict" in words
+    assert "give more time (minutes=)" in words and "all others" not in words
+    assert "groups or more" not in words and "Plackett–Luce models predict clearly worse" in words
+
+    def fit(elpd, error, rhat):
+        known = dict.fromkeys(comparison._Fit._fields[2:], np.nan) | {"error": error, "rhat": rhat}
+        return comparison._Fit(None, np.full(20, elpd / 20), **known)
+
+    best = fit(0.0, 0.1, 1.0)
+    assert comparison._place(fit(-30.0, 40.0, 1.9), best) == (False, False)
+    assert comparison._place(fit(-30.0, np.nan, 1.9), best) == (True, False)  # one chain
+    assert comparison._place(fit(-30.0, 1.0, 1.9), best) == (True, False)
+    assert comparison._place(fit(-10.0, 1.0, 1.0), best) == (False, True)
 
 
 def test_warnings_of_the_sentences():

@@ -7,8 +7,10 @@ import xarray as xr
 from helpers.fabricated import as_run
 
 from numpyro_rankings import Draws, Rankings, group_path, lasting_number
+from numpyro_rankings._system.memory import TooLittleMemoryError
 from numpyro_rankings.distributions import GeneralizedMallows
 from numpyro_rankings.infer import TemperedMixture
+from numpyro_rankings.infer.tempered.padded import PaddedMixture
 from numpyro_rankings.report.group_path import (
     _agreed_size,
     _count_groups,
@@ -103,7 +105,7 @@ def test_a_path_has_numbers_of_groups_at_effective_sizes():
         num_ladders=1,
         num_warmup=20,
         num_samples=20,
-        after_number=lambda number, mcmc: seen.append(number),
+        after_number=lambda number, draws: seen.append(number),
     )
     assert seen == path["num_components"].values.tolist() == [1, 2]
     assert path["effective_size"].values.tolist() == [1, 4, 17]
@@ -112,6 +114,23 @@ def test_a_path_has_numbers_of_groups_at_effective_sizes():
     np.testing.assert_allclose(path["probability"].sum("num_components"), 1)
     odds = np.exp(path["log_evidence"][:, 1] - path["log_evidence"][:, 0])
     np.testing.assert_allclose(path["probability"][:, 1] / path["probability"][:, 0], odds / 3)
+
+
+def test_a_path_of_one_number_and_one_that_ends_for_want_of_memory(monkeypatch):
+    rankings = Rankings.from_orderings([[0, 1, 2], [2, 1, 0]], num_items=3, counts=[9, 8])
+    settings = dict(num_ladders=1, num_warmup=20, num_samples=20)
+    one = group_path(rankings, "plackett-luce", 1, **settings)
+    assert one["num_groups"].values.tolist() == [1] and one.attrs["ended"] == "number"
+    assert one["labels"].shape == (1, 17)
+
+    def check_memory(kernel, *_):
+        if kernel.num_components > 2:
+            raise TooLittleMemoryError("three do not fit")
+
+    monkeypatch.setattr(PaddedMixture, "_check_memory", check_memory)
+    path = group_path(rankings, "plackett-luce", 5, **settings)
+    assert path["num_components"].values.tolist() == [1, 2] and path.attrs["ended"] == "memory"
+    assert "1 to 2 components, for which there was memory" in path_in_words(path)
 
 
 @pytest.mark.parametrize(
@@ -162,13 +181,13 @@ def test_two_groups_are_found_from_two_seeds(seed):
         key=jax.random.key(seed),
         num_warmup=100,
         num_samples=150,
-        after_number=lambda number, mcmc: seen.append((number, mcmc)),
+        after_number=lambda number, draws: seen.append((number, draws)),
     )
     assert [number for number, _ in seen] == path["num_components"].values.tolist() == [1, 2, 3]
     assert lasting_number(path).num_components == 2
     np.testing.assert_allclose(path["probability"].sum("num_components"), 1)
     assert float(path["standard_error"].max()) < 1
-    shares = np.sort(np.asarray(seen[1][1].get_samples()["shares"]).mean(0))
+    shares = np.sort(seen[1][1].samples["shares"].mean((0, 1)))
     np.testing.assert_allclose(shares, [0.4, 0.6], atol=0.04)
 
 
@@ -246,6 +265,10 @@ def test_a_number_is_reported_where_none_stands_out(numbers, expected):
         ),
         (
             path_of([1] * 5 + [3] * 5, ended="time"),
+            ["1 to 3 components, for which there was time: a larger number may be more probable."],
+        ),
+        (
+            path_of([1] * 3 + [2] * 6 + [3], ended="time"),
             ["1 to 3 components, for which there was time."],
         ),
         (

@@ -138,6 +138,20 @@ def test_fit(model, folder, monkeypatch, capsys):
     assert "Traceback" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("share, level", [(0.5, True), (0.7, True), (0.8, False)])
+def test_items_are_level_where_the_draws_say_so(folder, monkeypatch, share, level):
+    """One of two items is before the other in this share of the draws, the others are clear."""
+    mcmc = fabricated_mcmc(TIED, num_components=1)
+    z = mcmc._states["z"]
+    is_first = np.arange(z["center"].shape[1]) % 10 < 10 * share
+    orders = np.where(is_first[:, None], [0, 1, 2, 3], [0, 2, 1, 3])
+    z["center"] = np.broadcast_to(orders[:, None], z["center"].shape).astype(np.int32)
+    page = fitted(TIED, mcmc, ["--components", "1"], monkeypatch)
+    (row,) = read_csv("clusters.csv")
+    assert row["level"] == ("Bob and Cid are level" if level else "")
+    assert ("Bob and Cid are level" in page) == level
+
+
 def test_blocs_on_the_page(folder, monkeypatch):
     """Chains that disagree have blocs, of which page and tables tell."""
     data = simulate_mallows_mixture(jax.random.key(0), 200, 5, 5, 3, 1.5)

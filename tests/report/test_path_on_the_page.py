@@ -166,3 +166,27 @@ def test_a_group_without_order_is_not_counted(fitted, tmp_path):
     assert NO_ORDER_IN_WORDS in page_of(rankings, good, tmp_path)
     whole = said(found)
     assert "Report 3 groups" in whole and "follow none" not in whole
+
+
+@pytest.mark.parametrize(
+    ("ended", "number", "given", "minutes"),
+    [
+        ("time", 3, "", 40),
+        ("time", 3, "--minutes 5", 20),
+        ("enough", 3, "", None),
+        ("time", 4, "", None),
+    ],
+)
+def test_more_time_is_proposed_if_the_largest_number_tried_is_shown(
+    fitted, ended, number, given, minutes
+):
+    found = fitted[1]
+    path = found.path.isel(num_components=slice(number))
+    path.attrs["ended"] = ended
+    command = f"numpyro-rankings fit ballots.soi {given}".strip()
+    steps = next_steps(found._replace(path=path, details={"command": command}))
+    longer = [step for step in steps if "time to try" in step.text]
+    assert len(longer) == (minutes is not None)
+    if longer:
+        assert f"(--minutes {minutes})" in longer[0].text
+        assert f"fit ballots.soi --minutes {minutes} --out " in longer[0].command

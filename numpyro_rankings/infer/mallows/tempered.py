@@ -24,7 +24,7 @@ from numpyro_rankings.infer.mixture.component_model import ComponentModel, Rows
 from numpyro_rankings.infer.mixture.steps import log_uniform
 from numpyro_rankings.models import sample_mallows_component
 from numpyro_rankings.ops.codes import ordering_from_codes
-from numpyro_rankings.ops.sampling import sample_truncated_geometric
+from numpyro_rankings.ops.sampling import draw_together, sample_truncated_geometric
 from numpyro_rankings.rankings import Rankings, num_stages
 
 # stages that a new center moves about, times the rankings' worth of a component
@@ -82,7 +82,7 @@ class MallowsComponents(ComponentModel):
 
     def draw_prior(self, key: Array, num_components: int, rows: Rows) -> MallowsParameters:
         key_center, key_theta = random.split(key)
-        uniforms = random.uniform(key_center, (num_components, rows.num_items))
+        (uniforms,) = draw_together(random.uniform, key_center, (num_components, rows.num_items))
         center = jnp.argsort(uniforms, axis=1).astype(jnp.int32)
         clusters: Any = rows.clusters
         theta = clusters.prior.draw(key_theta, num_components, clusters.data.limits)
@@ -95,7 +95,7 @@ class MallowsComponents(ComponentModel):
         num_stages, shape = len(clusters.data.limits), (num_steps, len(worth))
         key_normals, key_centers = random.split(key)
         width = 1 if clusters.prior.tied else num_stages
-        normals = random.normal(key_normals, (*shape, width))
+        (normals,) = draw_together(random.normal, key_normals, (*shape, width))
         # every second step changes the center, and every fourth θ as well
         moves_center = jnp.arange(num_steps) % 2 == 0
         moves_both = jnp.arange(num_steps) % 4 == 0
@@ -143,7 +143,7 @@ def _draw_rearrangements(
     # About num_moved of the n - 1 stages have a positive code; where the data tell little, the new
     # center is nearly uniform.
     low, high = (jnp.clip(x / (worth + 1e-6), 0.3, 2.0 * num_items) for x in _MOVED)
-    uniforms = random.uniform(key_uniforms, (number, len(worth)))
+    (uniforms,) = draw_together(random.uniform, key_uniforms, (number, len(worth)))
     num_moved = log_uniform(uniforms, low, high)
     dispersal = jnp.maximum(math.log(num_items - 1) - jnp.log(num_moved), 0.0)
     codes = sample_truncated_geometric(

@@ -24,12 +24,19 @@ class Rows(NamedTuple):
     tables: Any = None  # what ``ComponentModel.log_rows`` reads of them
     covariates: Any = None  # of the judges, on which the shares depend
     weights: Array | None = None  # of each judge of a row, (rows,); None if all have 1
+    num_used: Array | None = None  # components, from the first on; None if all are used
 
     @property
     def amounts(self) -> Array:
         """Sum of the weights of the judges of each row, (rows,) float."""
         counts = self.data.counts.astype(float)
         return counts if self.weights is None else counts * self.weights
+
+    def among_used(self, values: Array, otherwise: float) -> Array:
+        """Return values by component, (…, K), with another one for those that are not used."""
+        if self.num_used is None:
+            return values
+        return jnp.where(jnp.arange(values.shape[-1]) < self.num_used, values, otherwise)
 
 
 class ComponentModel(ABC):

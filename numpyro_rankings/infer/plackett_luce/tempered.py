@@ -18,7 +18,7 @@ from numpyro_rankings.infer.plackett_luce.data import as_data, check_shape_for
 from numpyro_rankings.infer.plackett_luce.log_rows import choices_of_rows, log_rows_by_choices
 from numpyro_rankings.infer.plackett_luce.target import GammaWeights, WeightsClusters, WeightsDraw
 from numpyro_rankings.infer.plackett_luce.waiting_times import normalise
-from numpyro_rankings.ops.sampling import sample_log_gamma
+from numpyro_rankings.ops.sampling import draw_together, sample_log_gamma
 from numpyro_rankings.rankings import Rankings
 
 
@@ -69,7 +69,7 @@ class PlackettLuceComponents(ComponentModel):
     ) -> tuple[Array, WeightsDraw]:
         n, shape = rows.num_items, (num_steps, len(worth))
         key_normals, key_moves = random.split(key)
-        normals = random.normal(key_normals, (*shape, n))
+        (normals,) = draw_together(random.normal, key_normals, (*shape, n))
         item = random.randint(key_moves, shape, 0, n)
         # every second step changes one weight, the others all
         is_one = item[..., None] == jnp.arange(n)

@@ -46,7 +46,7 @@ from numpyro_rankings.infer.tempered.steps import (
 from numpyro_rankings.models import default_share_concentration, tempered_mixture
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.pairs import Pair, add_number, sum_as_pair
-from numpyro_rankings.ops.sampling import sample_log_gamma
+from numpyro_rankings.ops.sampling import draw_together, sample_log_gamma
 from numpyro_rankings.ops.sums import count_by_label
 from numpyro_rankings.rankings import JudgeCovariates, Rankings, find_covariates
 from numpyro_rankings.words import plural
@@ -341,9 +341,7 @@ class TemperedMixture(RankingKernel):
 
     def _path(self, rankings: Rankings, rows: Rows) -> Path:
         """Return the way from the prior to the model."""
-        number = rows.data.counts.sum().astype(float)  # the static one is rounded in a run
-        if rows.weights is not None:
-            number = jnp.asarray(rankings.effective_number, float)
+        number = rows.amounts.sum()  # the static one is rounded in a run
         first = default_share_concentration(rankings.num_items, number)
         last = first
         if self._share_concentration is not None:
@@ -370,8 +368,7 @@ class TemperedMixture(RankingKernel):
             replicas = self._with_given(key_given, given, replicas, rows)
         rungs = first_rungs(path, number)
         components = read_components(self._log_rows(rows), *replicas, rows.covariates)
-        counts = rows.amounts
-        scores = Scores(*_score(components, counts), jnp.ones(number))
+        scores = Scores(*_score(components, rows), jnp.ones(number))
         progress = jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32)
         keys = key_state, rng_key
         return self._state(keys, replicas, rungs, scores, progress, path, rows)
@@ -384,7 +381,7 @@ class TemperedMixture(RankingKernel):
         number = self._num_components
         parameters = self._components.draw_prior(key_parameters, number, rows)
         kappa = jnp.full(number, path.share_concentrations[0], float)
-        gammas = sample_log_gamma(key_shares, kappa)
+        gammas = rows.among_used(sample_log_gamma(key_shares, kappa), _LEAST_NUMBER)
         effects = None
         if rows.covariates is not None:
             shape = number, rows.covariates.design.shape[1]
@@ -451,20 +448,24 @@ class TemperedMixture(RankingKernel):
         key_draws, key_steps = random.split(key)
         draws = self._draw_steps(key_draws, powers * path.num_rankings, rows)
         log_rows = self._log_rows(rows)
-        target = Target(rows.clusters, log_rows, counts, powers, kappas, rows.covariates)
+        target = Target(
+            rows.clusters, log_rows, counts, powers, kappas, rows.covariates, rows.num_used
+        )
         start = read_components(log_rows, *replicas, rows.covariates)
         end, accepted = metropolis_steps(key_steps, target, start, draws)
         replicas = Replica(end.parameters, end.log_shares, end.effects)
-        return replicas, Scores(*_score(end, counts), accepted)
+        return replicas, Scores(*_score(end, rows), accepted)
 
     def _draw_steps(self, key: Array, sizes: Array, rows: Rows) -> StepDraw:
         """Draw the random numbers of steps, given the rankings' worth of each replica, (R,)."""
         key_family, key_uniforms, key_trades = random.split(key, 3)
         shape = self._num_steps, len(sizes)
-        worth = sizes / self._num_components
+        worth = sizes / self._number(rows)
         normals, family = self._components.draw_steps(key_family, shape[0], rows, worth)
-        for_scale, for_odds, for_decision = random.uniform(key_uniforms, (3, *shape))
-        trades, no = random.normal(key_trades, (*shape, 1)), jnp.zeros(shape, bool)
+        three = draw_together(random.uniform, key_uniforms, (3, *shape))[0]
+        for_scale, for_odds, for_decision = three
+        (trades,) = draw_together(random.normal, key_trades, (*shape, 1))
+        no = jnp.zeros(shape, bool)
         return StepDraw(
             kind=DrawnKind(no, no),  # each changes one component
             takes_second=no,
@@ -474,6 +475,10 @@ class TemperedMixture(RankingKernel):
             normals=jnp.concatenate([normals, trades], axis=-1),
             family=family,
         )
+
+    def _number(self, rows: Rows) -> Any:
+        """Return the number of components in use."""
+        return self._num_components if rows.num_used is None else rows.num_used
 
     def _log_rows(self, rows: Rows) -> LogRows:
         return partial(self._components.log_rows, rows=rows)
@@ -500,7 +505,7 @@ class TemperedMixture(RankingKernel):
         log_joint, rest = self._log_joint(z, last.log_shares, components.log_density, path, rows)
         z |= {"shares": jnp.exp(last.log_shares), "log_joint": log_joint, "log_joint_rest": rest}
         if self._has_labels:
-            z["alpha"] = path.share_concentrations[1] * self._num_components
+            z["alpha"] = path.share_concentrations[1] * self._number(rows)
         rejection, powers = mean_rejection(rungs), path.powers(rungs.positions)
         return TemperedState(
             z=z,
@@ -557,10 +562,10 @@ class TemperedMixture(RankingKernel):
         self, sites: dict[str, Array], log_shares: Array, log_density: Array, path: Path, rows: Rows
     ) -> Pair:
         """Return the log density of the sites, without the labels, to the power of the model."""
-        kappa, number = path.share_concentrations[1], self._num_components
-        log_prior = jnp.sum(self._components.log_prior(sites, rows))
+        kappa, number = path.share_concentrations[1], self._number(rows)
+        log_prior = jnp.sum(rows.among_used(self._components.log_prior(sites, rows), 0.0))
         log_prior += gammaln(number * kappa) - number * gammaln(kappa)
-        log_prior += jnp.sum((kappa - 1.0) * log_shares)
+        log_prior += jnp.sum((kappa - 1.0) * rows.among_used(log_shares, 0.0))
         if rows.covariates is not None:
             prior = dist.Normal(0.0, self._effect_scale)
             log_prior += jnp.sum(prior.log_prob(sites["share_effects"]))
@@ -616,12 +621,12 @@ def _check_covariates(covariates: JudgeCovariates, rankings: Rankings, number: i
         )
 
 
-def _score(components: Components, counts: Array) -> tuple[Array, Array]:
+def _score(components: Components, rows: Rows) -> tuple[Array, Array]:
     """Return the log likelihood and the sum of the log shares of each replica, (R,) each."""
-    terms = counts[:, None] * components.log_density
+    terms = rows.amounts[:, None] * components.log_density
     log_likelihood, rest = jax.vmap(lambda x: sum_as_pair([x]), in_axes=1)(terms)
     log_likelihood = jnp.maximum(log_likelihood + rest, _LEAST_NUMBER)
-    return log_likelihood, jnp.sum(components.log_shares, axis=1)
+    return log_likelihood, jnp.sum(rows.among_used(components.log_shares, 0.0), axis=1)
 
 
 def _scale(uniforms: Array, worth: Array) -> Array:

@@ -51,6 +51,7 @@ class Target(NamedTuple):
     power: Array  # z, (R,)
     share_concentration: Array  # κ, (R,)
     covariates: Covariates | None = None
+    num_used: Array | None = None  # components, from the first on; None if all are used
 
 
 class Components(NamedTuple):
@@ -124,7 +125,8 @@ def metropolis_steps(
     :param draws: (steps, R, …).
     :return: the state, and how often each replica accepted a step of the parameters, (R,).
     """
-    number = state.log_shares.shape[1]
+    width = state.log_shares.shape[1]
+    number = width if target.num_used is None else target.num_used
     num_blocks = max(len(draws.scale) // _STEPS_OF_BLOCK, 1)
     steps = len(draws.scale) // num_blocks
     draws = jax.tree.map(
@@ -135,7 +137,7 @@ def metropolis_steps(
         uniforms, draws, of_effects = x
         slot = jnp.minimum((uniforms[0] * number).astype(jnp.int32), number - 1)
         state, accepted = _change_one(target, state, slot, draws)
-        if number > 1:
+        if width > 1:
             last = jax.tree.map(lambda x: x[-1], draws)
             state = _trade(target, state, slot, uniforms[1], last)
         if of_effects is not None:
@@ -214,7 +216,7 @@ def _trade(
     target: Target, state: Components, slot: Array, uniform: Array, draw: StepDraw
 ) -> Components:
     """Move the log odds of the shares of two components by a normal step; their sum stays."""
-    number = state.log_shares.shape[1]
+    number = state.log_shares.shape[1] if target.num_used is None else target.num_used
     other = jnp.minimum((uniform * (number - 1)).astype(jnp.int32), number - 2)
     slots = jnp.stack([slot, other + (other >= slot)])
     old = state.log_shares[:, slots]
@@ -230,7 +232,7 @@ def _trade(
     # the density of the log odds has w^κ in place of w^(κ - 1)
     log_accept = gain + target.share_concentration * jnp.sum(new - old, axis=1)
     # the log odds of the draw are those of a uniform number
-    accepted = -jax.nn.softplus(-draw.log_odds) < log_accept
+    accepted = (-jax.nn.softplus(-draw.log_odds) < log_accept) & (number > 1)
     return state._replace(
         log_shares=jnp.where(accepted[:, None], log_shares, state.log_shares),
         log_density=jnp.where(accepted, log_density, state.log_density),

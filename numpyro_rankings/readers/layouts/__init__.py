@@ -21,8 +21,13 @@ from numpyro_rankings.readers.layouts.pairs import Pairs
 from numpyro_rankings.readers.layouts.ranks import Ranks
 from numpyro_rankings.readers.layouts.votes import BallotVotes
 from numpyro_rankings.readers.mixed_lists import refuse_beside_lists
-from numpyro_rankings.readers.other_questions import columns_of_games
-from numpyro_rankings.readers.questions import QuestionSpec, meaning_of_header, options_beside
+from numpyro_rankings.readers.other_questions import columns_of_games, columns_without_outcome
+from numpyro_rankings.readers.questions import (
+    QuestionSpec,
+    are_times,
+    meaning_of_header,
+    options_beside,
+)
 from numpyro_rankings.words.options import option
 
 _KNOWN = (Ranks, Orders, Long, Cell, BallotVotes, Marks, Pairs)
@@ -34,6 +39,7 @@ _ASKED = (
     Orders,
     Ranks,
 )  # the first that a table has a sign of is taken
+_ROMAN = "I II III IV V VI VII VIII IX X XI XII".split()
 LAYOUTS: dict[str, Layout] = {layout.name: layout() for layout in _KNOWN}
 
 
@@ -45,6 +51,7 @@ def layout_of_table(
         layout = LAYOUTS[one.name]
         if why := layout.sign(table, picked, spec):
             return layout, [f"read as {option('layout', layout.name)}, because of the {why}"]
+    _refuse_other_signs(table.grid, picked)
     _ask_layout(table.grid, picked, spec)
 
 
@@ -69,6 +76,21 @@ def refuse_pairs(
     )
 
 
+def _refuse_other_signs(grid: Grid, picked: Sequence[int]) -> None:
+    """Refuse ranks that would be taken for names: in quotation marks, and Roman numerals."""
+    texts = {text for k in picked for text in grid.cells[k].values if text}
+    plain = {text.strip("'’‘`\"“”") for text in texts}
+    numbers = {str(k) for k in range(1, len(texts) + 1)}
+    if len(texts) > 2 and (
+        texts == {*_ROMAN[: len(texts)]} or (plain != texts and plain == numbers)
+    ):
+        text = grid.cells[picked[-1]].text(0)
+        raise RankingsError(
+            f"{grid.where(0)}: {text!r} seems to be a rank: write ranks as 1, 2, 3, or add "
+            f"{option('layout', 'orders', False)} if these are names of items"
+        )
+
+
 def _ask_layout(grid: Grid, picked: Sequence[int], spec: QuestionSpec) -> NoReturn:
     """Show the first row in two ways; an answer is what may be read, and is not read wrongly."""
     columns = [grid.cells[k] for k in picked]
@@ -78,6 +100,13 @@ def _ask_layout(grid: Grid, picked: Sequence[int], spec: QuestionSpec) -> NoRetu
             f"{grid.header_place}: does each row compare two items, with what each scored, as the "
             f"columns {shown} may say? If so, add {option('layout', Pairs.name)} and "
             f"{option('columns', games)}; if not, the layout is needed: add {option('layout')}"
+        )
+    if two := columns_without_outcome(grid, [x.name for x in columns]):
+        raise RankingsError(
+            f"{grid.header_place}: does each row compare the two items in {two[0]!r} and "
+            f"{two[1]!r}? If so, add {option('layout', Pairs.name, False)} and {option('columns')} "
+            "with these two and a column that says which is preferred, by its name, as 1 or 0, or "
+            f"as 2-1; if not, the layout is needed: add {option('layout')}"
         )
     if not spec.has_header:
         refuse_beside_lists(grid, columns, spec)
@@ -104,7 +133,8 @@ def _ask_layout(grid: Grid, picked: Sequence[int], spec: QuestionSpec) -> NoRetu
     is_one = len(columns) == 1
     is_three = likely_columns(grid, spec) is not None
     is_across = others or are_ranks or is_three
-    is_long = is_three or spec.item is not None or (len(columns) == 2 and spec.judge is not None)
+    is_two = sum(not are_times(column) for column in columns) == 2
+    is_long = is_three or spec.item is not None or (is_two and spec.judge is not None)
     cells = [(column.name, column.text(0)) for column in columns]
     may_be_pairs = len(columns) == 2 and not are_ranks and bool(texts[0] & texts[1])
     are_pairs = may_be_pairs and not spec.has_header and not any("" in x.values for x in columns)

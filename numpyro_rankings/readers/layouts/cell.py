@@ -169,6 +169,9 @@ def _lists_of_cells(grid: Grid, column: Column, spec: QuestionSpec) -> _Lists:
     if any(map(_ARROW.search, parts)):
         arrows = ""
     known = None if spec.items is None else {*spec.items, *spec.aliases}
+    # brackets without a name are an empty place
+    empty = {x: "" for x in parts if inside_brackets(x) == "" and x not in (known or ())}
+    parts = [x for x in parts if x not in empty]
     ties = find_ties([x for x in parts if TIE not in x], known, set(spec.aliases), arrows)
     if half := next((x for x, names in ties.names.items() if not all(names)), None):
         text = next(x for x in texts if half in split(x))
@@ -179,7 +182,7 @@ def _lists_of_cells(grid: Grid, column: Column, spec: QuestionSpec) -> _Lists:
     joined = {x: TIE.join(names) for x, names in ties.names.items()}
     every = [joined.get(x, x) for x in parts]
     mark = readable_mark(every)
-    new = {x: y.replace(TIE, mark) for x, y in zip(parts, every, strict=True)}
+    new = empty | {x: y.replace(TIE, mark) for x, y in zip(parts, every, strict=True)}
 
     def with_ties(text: str) -> list[str]:
         return [new.get(x, x) for x in split(text)]
@@ -495,6 +498,12 @@ def _refuse_single_names(
         raise RankingsError(
             f"{one}: name what separates the items with {option('separator')}; if each cell is "
             "the only choice of a judge, write the judges in a column beside it"
+        )
+    if len({"".join(sorted(text)) for text in texts}) == 1 < len(texts) and len(texts[0]) > 2:
+        raise RankingsError(
+            f"{one}, and all have the same letters: write a mark between them if each is an item, "
+            f"as in {'>'.join(texts[0][:_SHOWN])!r}, or add {option('layout', 'orders', False)} if "
+            "these are names"
         )
     raise RankingsError(
         f"{one}: add {option('layout', 'orders')} if it is the only choice of a judge, or a place "

@@ -17,6 +17,7 @@ from numpyro_rankings.readers.questions import (
     DUPLICATES,
     Question,
     QuestionSpec,
+    are_times,
     check_columns,
     have_other_items,
     is_repeated,
@@ -25,6 +26,7 @@ from numpyro_rankings.readers.questions import (
 )
 from numpyro_rankings.readers.rank_cells import read_ranks, refuse_rank
 from numpyro_rankings.readers.votes import notes_of_aliases, words_of_ballots
+from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
 
 _RANKS = {"rank", "position"}
@@ -90,10 +92,21 @@ class Long(Layout):
     def one_answer_each(
         self, grid: Grid, picked: Sequence[int], spec: QuestionSpec
     ) -> tuple[Grid, list[str]]:
-        """Return the table without lines of a judge about an item that another line is about."""
+        """Return the table without lines of a judge about an item that another line is about.
+
+        Nor has it lines of blank ranks, if their word is a missing one.
+        """
         assert spec.item is not None
+        item, about_words = grid.column(spec.item), list[str]()
+        words = words_of_ballots(item.values).keys() & set(spec.missing)
+        if words:
+            is_word = item.mapped(lambda text: text in words, bool)
+            lines = plural(int(is_word.sum()), "line")
+            about_words = [f"left out, because nothing is ranked there: {lines}"]
+            grid = grid.keep(~is_word)
         every = np.ones(len(grid.numbers), bool)
-        return one_answer_each(grid, spec, every, grid.column(spec.item))
+        grid, notes = one_answer_each(grid, spec, every, grid.column(spec.item))
+        return grid, [*about_words, *notes]
 
     def lists(self, question: Question) -> Lists:
         """Sort the items of each judge by their ranks."""
@@ -115,9 +128,9 @@ class Long(Layout):
         lists = lists_of_ranks(names, entries, first, where, spec, question.have_means)
         if question.offered is None:
             return lists
-        offered = np.full((len(first), len(names)), not spec.is_not_offered)
-        offered[judge.codes, items] = question.offered[:, 0]
-        return lists._replace(offered=offered)
+        said = np.full((len(first), len(names)), -1)
+        said[judge.codes, items] = question.offered[:, 0]
+        return lists.with_offered(said, not spec.is_not_offered)
 
     def table(self, orderings: np.ndarray, items: tuple[str, ...]) -> Lines:
         """Write a line for each item that is ranked."""
@@ -155,7 +168,7 @@ def likely_columns(grid: Grid, spec: QuestionSpec) -> tuple[str, str, str] | Non
 def _are_lists(judge: Column, item: Column, rank: Column) -> bool:
     """Return whether each judge has the ranks 1, 2, … once each, and no item twice."""
     size = np.bincount(judge.codes)
-    if size.max(initial=0) < 2 or len(item.values) == len(item.codes):
+    if len(judge.codes) < 2 * len(size) or len(item.values) == len(item.codes):
         return False
     most = len(rank.codes)
     ranks = rank.mapped(lambda text: min(whole_number(text) or 0, most + 1), np.int64)
@@ -201,6 +214,8 @@ def _may_be(column: Column, meaning: str, spec: QuestionSpec) -> bool:
     """Return whether a column may be that of the judges, items or ranks, for an answer."""
     if meaning == "judge":
         return meaning_of_header(column, spec) == "judge"
+    if are_times(column):
+        return False
     are_ranks = 2 * (numbers_in([column]) > 0).sum() > len(column.codes)
     return bool(are_ranks) == (meaning == "rank")
 

@@ -167,6 +167,8 @@ def _places_by_names(columns: Sequence[str]) -> list[str]:
 def _refuse_same_places(question: Question) -> None:
     """Refuse columns of which several are the same place, as of two questions."""
     ranks = [rank_of_header(name) for name in question.names]
+    if None in ranks:
+        _refuse_several_stems(question)
     if None in ranks or len(set(ranks)) == len(ranks):
         return
     k = next(k for k, rank in enumerate(ranks) if rank in ranks[:k])
@@ -174,6 +176,21 @@ def _refuse_same_places(question: Question) -> None:
         f"{question.grid.header_place}: several columns are place {ranks[k]}, such as "
         f"{question.names[k]!r}; pick those of one question with {option('columns')}"
     )
+
+
+def _refuse_several_stems(question: Question) -> None:
+    """Refuse columns such as Q1_1, Q1_2, Q2_1 and Q2_2: places of two questions."""
+    parts = [x for x in map(_WITH_NUMBER.fullmatch, question.names) if x is not None]
+    numbers: dict[str, list[int]] = {}
+    for part in parts:
+        numbers.setdefault(part[1], []).append(int(part[2]))
+    are_all = len(parts) == len(question.names) and len(numbers) > 1
+    if are_all and all(sorted(x) == [*range(1, len(x) + 1)] != [1] for x in numbers.values()):
+        first, second = [*numbers][:2]
+        raise RankingsError(
+            f"{question.grid.header_place}: '{first}1' and '{second}1' are both a first place; "
+            f"pick the columns of one question with {option('columns', f'{first}*')}"
+        )
 
 
 def _in_order_of_numbers(question: Question) -> Question:

@@ -98,9 +98,6 @@ class Ranks(Layout):
         grid, spec = question.grid, question.spec
         names = _items(question)
         ranks = _ranks(question, names)
-        offered = question.offered
-        if offered is not None:
-            offered = offered[:, [question.names.index(name) for name in names]]
         if spec.rules is not None:
             spec = spec._replace(aliases={})  # the columns have the names of the items
             return lists_of_ballots(grid, spec, votes_of_ranks(names, ranks))
@@ -108,7 +105,10 @@ class Ranks(Layout):
         entries = rows, items, ranks[rows, items]
         every, means = np.arange(len(ranks)), question.have_means
         lists = lists_of_ranks(names, entries, every, grid.where, spec, means)
-        return lists._replace(offered=offered)
+        if question.offered is None:
+            return lists
+        said = question.offered[:, [question.names.index(name) for name in names]]
+        return lists.with_offered(said, not spec.is_not_offered)
 
     def table(self, orderings: np.ndarray, items: tuple[str, ...]) -> Lines:
         """Write whole numbers, masked where an item is not ranked."""

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections import Counter
 from functools import partial
 
 import jax
@@ -10,6 +11,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
+from helpers.chains import sampled, sweeps_of_any
 from helpers.enumeration import (
     OUTCOME_NOISE,
     OUTCOME_SPREAD,
@@ -19,11 +21,13 @@ from helpers.enumeration import (
     outcome_of,
     partitions,
 )
+from helpers.latent_orders import blocks_of, extensions, indicators_of_orderings
 from jax import random
 from numpyro.infer import MCMC, NUTS, Gibbs
 from scipy import special, stats
 
 from numpyro_rankings import (
+    PartialOrders,
     Rankings,
     RankingsError,
     diagnostics_table,
@@ -97,45 +101,62 @@ def test_bessel():
 
 # -- lists of length one: all but one integral for each cluster in closed form ---------------------
 
-ITEMS = [0, 0, 1]
+LISTS = [[0], [0], [1]]
 OUTCOME = np.array([0.9, -1.1, 0.6])  # of each judge
 TAU = 0.8
 
 
-def log_marginal(blocks, alpha, phi, nodes, lists=ITEMS):
+def log_marginal(blocks, alpha, phi, nodes, lists=LISTS, ends=(-16.0, 12.0)):
     """log p(lists | partition), and the chance that one more list of the first cluster is of a new
-    item, by quadrature over the sum S of the waiting times of each cluster.
+    item, by quadrature over sums of the waiting times of each cluster, one sum for each set of
+    items that are chosen before.
 
-    Given S everything else integrates out: with ρ_j = (τ+φ)/(τ+φ+S_j) and x_0 = φ Σ (1 - ρ_j), what
-    is unseen leaves (τ/(τ+x_0))^α Π ρ_j^α, and each item the integral over w_0 of a polynomial.
+    Given these everything else integrates out: with S_jk the sum of the times that item k is in
+    play, ρ_jk = (τ+φ)/(τ+φ+S_jk) and x_k = φ Σ_j (1 - ρ_jk), what is unseen, always in play, leaves
+    (τ/(τ+x))^α Π ρ_j^α, and each item the integral over w_0 of a polynomial.
     """
-    log_s = np.linspace(-16.0, 12.0, nodes)
-    sums = np.meshgrid(*[np.exp(log_s)] * len(blocks), indexing="ij")
+    log_s = np.linspace(*ends, nodes)
+    stages = [
+        Counter(frozenset(lists[i][:k]) for i in block for k in range(len(lists[i])))
+        for block in blocks
+    ]
+    num_sums = sum(map(len, stages))
+    grids = iter(np.meshgrid(*[np.exp(log_s)] * num_sums, indexing="ij", sparse=True))
+    times = [{chosen: next(grids) for chosen in one} for one in stages]
     rate = TAU + phi
-    rho = [rate / (rate + s) for s in sums]
-    x0 = phi * sum(1 - r for r in rho)
+
+    def in_play(item):
+        sums = [sum(s for chosen, s in one.items() if item not in chosen) for one in times]
+        rho = [rate / (rate + s) for s in sums]
+        return sums, rho, phi * sum(1 - r for r in rho)
+
+    waits, rho, x0 = in_play(None)
     value = (TAU / (TAU + x0)) ** alpha
-    for block, s, r in zip(blocks, sums, rho, strict=True):
-        value = value * r**alpha * s ** len(block) / math.factorial(len(block) - 1)
-    for item in set(lists):
-        numbers = [sum(lists[i] == item for i in block) for block in blocks]
+    for one, numbers, r in zip(times, stages, rho, strict=True):
+        value = value * r**alpha
+        for chosen, n in numbers.items():
+            value = value * one[chosen] ** n / math.factorial(n - 1)
+    for item in set(itertools.chain(*lists)):
+        sums, rho, x = in_play(item)
+        numbers = [sum(item in lists[i] for i in block) for block in blocks]
         of_item = 0.0
         for ks in itertools.product(*(range(1, n + 1) if n else (0,) for n in numbers)):
-            term = alpha * special.gamma(sum(ks)) / (TAU + x0) ** sum(ks)
+            term = alpha * special.gamma(sum(ks)) / (TAU + x) ** sum(ks)
             for n, k, r, s in zip(numbers, ks, rho, sums, strict=True):
                 term = term * lah(n, k) * (phi * r) ** k / (rate + s) ** n
             of_item = of_item + term
         value = value * of_item
-    # one more list: its time goes into S, and E[w_* e^{-S w_*}] for E[e^{-S w_*}] in what is unseen
-    first = rate + sums[0]
+    # one more list: its time goes into the sum of first choices, and E[w_* e^{-S w_*}] for
+    # E[e^{-S w_*}] in what is unseen
+    first, none = rate + waits[0], frozenset()
     more = alpha * (phi * rate / first**2 / (TAU + x0) + 1.0 / first)
-    new = (value * sums[0] / len(blocks[0]) * more).sum() / value.sum()
-    return np.log(value.sum()) + len(blocks) * np.log(log_s[1] - log_s[0]), new
+    new = (value * times[0][none] / stages[0][none] * more).sum() / value.sum()
+    return np.log(value.sum()) + num_sums * np.log(log_s[1] - log_s[0]), new
 
 
 def expectations(alphas, phis, gammas, weights_of_scales, nodes=60, with_outcome=False):
     """Partition, and mean of each scale, over grids of these with their prior weights."""
-    table = list(partitions(len(ITEMS)))
+    table = list(partitions(len(LISTS)))
     of_outcome = np.zeros(len(table))
     joint = np.zeros((len(table), len(alphas), len(phis), len(gammas)))
     new = np.zeros((len(table), len(alphas), len(phis), 1))
@@ -171,8 +192,7 @@ def run(kernel, draws=300):
         chain_method="vectorized",
         progress_bar=False,
     )
-    lists = [[item] for item in ITEMS]
-    mcmc.run(random.key(0), Rankings.from_orderings(lists, num_items=2))
+    mcmc.run(random.key(0), Rankings.from_orderings(LISTS, num_items=2))
     assert not np.any(mcmc.get_extra_fields()["overflow"])
     samples = mcmc.get_samples(group_by_chain=True)
     return summary(samples), samples
@@ -202,7 +222,7 @@ def test_partition_with_fixed_scales():
             log_joint.append(log_p + log_marginal(blocks, 1.3, 2.0, 40, lists)[0])
         return special.logsumexp(log_joint)
 
-    known = [np.exp(log_evidence([*ITEMS, k]) - log_evidence(ITEMS)) for k in (0, 1)]
+    known = [np.exp(log_evidence([*LISTS, [k]]) - log_evidence(LISTS)) for k in (0, 1)]
     next_lists = Rankings.from_orderings([[0], [1]], num_items=2)
     chances, new = [], []
     for c, (key, key_new) in enumerate(random.split(random.key(1), (50, 2))):
@@ -213,6 +233,57 @@ def test_partition_with_fixed_scales():
     found = {"chance": np.exp(chances)[:, None], "new": np.reshape(new, (50, -1, 1))}
     z = discrepancies(found, {"chance": np.array(known), "new": np.array([1.0 - sum(known)])})
     assert max(z.values()) < 6.0, z
+
+
+@pytest.mark.slow
+def test_partition_of_partial_orders():
+    """A judge of three items, who only says that 0 is above 1, or all; others list one item."""
+    said = PartialOrders.from_buckets([[0, 1, 2], [2], [0]], 3)
+    above = np.array(said.above)
+    above[0] = np.arange(9).reshape(3, 3) == 1
+    leaves, static = said.tree_flatten()
+    gap = PartialOrders.tree_unflatten(static, (leaves[0], jnp.asarray(above), *leaves[2:]))
+    kernel = DPPlackettLuceGibbs(1.3, 2.0, 1.5, TAU, max_clusters=30, num_marginal_steps=2)
+    sweeps = sweeps_of_any(kernel, num_draws=340, extra_fields=["orderings"])
+    for orders in (gap, said):
+        mcmc = sampled(
+            kernel,
+            orders,
+            key=random.key(0),
+            num_samples=300,
+            num_chains=64,
+            num_warmup=40,
+            sweeps=lambda state, orders=orders: sweeps(state, (orders,)),
+        )
+        assert not np.any(mcmc.get_extra_fields()["overflow"])
+        orderings = mcmc.get_extra_fields(group_by_chain=True)["orderings"]
+        found = summary(mcmc.get_samples(group_by_chain=True))
+        found = {name: found[name] for name in ("partition", "unseen")}
+        found["orderings"] = indicators_of_orderings(orders, orderings)
+        z = discrepancies(found, expectations_of_orders(orders, 1.3, 2.0, 1.5))
+        assert max(z.values()) < 6.0, z
+
+
+def expectations_of_orders(orders, alpha, phi, gamma):
+    """The same over all orderings: partition, what is unseen, and the judges' orderings."""
+    lists = [extensions(orders, row) for row in range(len(orders))]
+    every = list(itertools.product(*(range(len(x)) for x in lists)))
+    table = list(partitions(len(orders)))
+    logs, new = np.zeros((2, len(every), len(table)))
+    for e, choice in enumerate(every):
+        chosen = [x[k] for x, k in zip(lists, choice, strict=True)]
+        for p, labels in enumerate(table):
+            log_p = log_partition(list(np.bincount(labels)), np.array([gamma]), None)[0]
+            blocks, nodes = blocks_of(labels), 24 if max(labels) == 2 else 36
+            logs[e, p], new[e, p] = log_marginal(blocks, alpha, phi, nodes, chosen, (-10.0, 10.0))
+            logs[e, p] += log_p
+    weights = np.exp(logs - special.logsumexp(logs))
+    of_lists = weights.sum(1)
+    return {
+        "partition": weights.sum(0),
+        "unseen": np.array([(weights * new).sum()]),
+        "orderings": np.concatenate([np.bincount(k, of_lists) for k in np.transpose(every)]),
+    }
 
 
 @pytest.mark.slow
@@ -272,7 +343,7 @@ def test_block_of_gibbs(with_outcome):
         chain_method=jax.vmap,
         progress_bar=False,
     )
-    mcmc.run(random.key(0), Rankings.from_orderings([[item] for item in ITEMS], num_items=2))
+    mcmc.run(random.key(0), Rankings.from_orderings(LISTS, num_items=2))
     samples = {k: np.asarray(v) for k, v in mcmc.get_samples(group_by_chain=True).items()}
     labels = samples["assignments"].astype(int)
     code = canonical_labels(labels) @ 3 ** np.arange(3)

@@ -213,6 +213,60 @@ def test_pairs_have_the_published_values():
     assert -2 * fit.log_likelihood == pytest.approx(5.1356, abs=1e-4)
 
 
+# How often a variety of beans was worse and better than the local one, in plots with a highest
+# temperature at night of at most 18.69 °C, and above: van Etten et al. (2019), PNAS 116(10)
+BEANS = """
+ALS 0532-6      34 20 13 18
+BRT 103-182     29 16 14 18
+INTA Centro Sur 41 11 13 21
+INTA Ferroso    34 19 12 14
+INTA Matagalpa  33 20 19 16
+INTA Precoz     38 19 12 16
+INTA Rojo       32 17 19 13
+INTA Sequia     30 24 17 15
+PM2 Don Rey     36  9  9 22
+SJC 730-79      48 20 16 15
+"""
+# weights in cool plots, and log weights in warm ones, in the order above, the local one last
+COOL = """
+0.09663466 0.09072365 0.04497423 0.09188975 0.09950195 0.08239922 0.08743950 0.13071479 0.04214223
+0.06887900 0.16470103
+"""
+WARM = """
+0.00000000 -0.07161137 0.14990568 -0.16583159 -0.48272277 -0.03697466 -0.68305444 -0.43665252
+0.54722786 -0.37766352 -0.31973562
+"""
+
+
+def test_beans_have_the_published_values():
+    """As for the tree in the reference of PlackettLuce 0.4, "Plackett-Luce Tree Summaries".
+
+    There too each item wins and loses half a game, which the likelihood of the tree leaves out.
+    """
+    lines = [line.rsplit(None, 4) for line in BEANS.strip().split("\n")]
+    varieties, total = [name for name, *_ in lines], 0.0
+    items = [*varieties, "Local", "ghost"]
+    half = [[x, "ghost"] for x in items[:-1]] + [["ghost", x] for x in items[:-1]]
+    games = [["Local", x] for x in varieties] + [[x, "Local"] for x in varieties]
+    for column, published in ((1, COOL), (3, WARM)):
+        counts = [int(line[column + k]) for k in (0, 1) for line in lines]
+        orders = PartialOrders.from_buckets(
+            [*games, *half],
+            items=items,
+            counts=[*(2 * x for x in counts), *[1] * len(half)],
+            unranked="not-offered",
+        )
+        weights = plackett_luce_map(orders).weights[:-1]
+        weights /= weights.sum()
+        published = np.array(published.split(), float)
+        found = weights if published[0] > 0 else np.log(weights / weights[0])
+        np.testing.assert_allclose(found, published, atol=2e-8)
+        won = np.concatenate([np.full(10, weights[10]), weights[:10]])
+        total += counts @ np.log(won / (np.tile(weights[:10], 2) + weights[10]))
+    # ten differences of each of the two leaves, and where the tree divides the plots
+    assert -2 * total + 2 * 21 == pytest.approx(1123.72, abs=0.005)
+
+
 @pytest.mark.slow
 def test_intervals_hold_the_truth():
     """90% intervals of weights and tie strengths in 200 data sets of 100 orders of 5 items."""

@@ -1,6 +1,7 @@
 """Tempered mixtures against sums over all labels, and each of their moves alone."""
 
 import math
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -15,9 +16,10 @@ from helpers.tempered_twin import (
     log_together,
 )
 from jax import random
+from numpyro.infer import MCMC
 from scipy.special import logsumexp
 
-from numpyro_rankings import Rankings, WeightedRankings
+from numpyro_rankings import Draws, Rankings, WeightedRankings
 from numpyro_rankings.infer import MallowsComponents, PlackettLuceComponents, TemperedMixture
 from numpyro_rankings.infer.tempered.kernel import Replica
 from numpyro_rankings.infer.tempered.ladder import (
@@ -29,6 +31,7 @@ from numpyro_rankings.infer.tempered.ladder import (
     is_adapted,
     mean_rejection,
 )
+from numpyro_rankings.infer.tempered.padded import PaddedMixture
 from numpyro_rankings.infer.tempered.steps import Target, metropolis_steps, read_components
 from numpyro_rankings.models import default_share_concentration
 from numpyro_rankings.posterior import log_evidence
@@ -148,9 +151,12 @@ _COMPONENTS = {
         *((name, "all") for name in _COMPONENTS),
     ],
 )
-def test_a_move_keeps_the_joint_distribution_of_state_and_data(family, moves):
-    kernel = TemperedMixture(_COMPONENTS[family], 3, num_steps=16)
+@pytest.mark.parametrize("width", [3, 5])
+def test_a_move_keeps_the_joint_distribution_of_state_and_data(family, moves, width):
+    kernel = TemperedMixture(_COMPONENTS[family], width, num_steps=16)
     rows = kernel._components.read(Rankings.from_orderings(_FULL, num_items=3))
+    if width > 3:  # the others are not in use
+        rows = rows._replace(num_used=jnp.array(3))
     path = Path(jnp.ones(()), jnp.array(6.0), (KAPPA, KAPPA))
     replicas, counts = _joint_draws(kernel, rows, path)
 
@@ -169,12 +175,14 @@ def test_a_move_keeps_the_joint_distribution_of_state_and_data(family, moves):
         else:
             draws = draws._replace(normals=draws.normals.at[..., -1].set(0.0))
         log_rows = kernel._log_rows(rows)
-        target = Target(rows.clusters, log_rows, counts, jnp.ones(1), jnp.full(1, KAPPA))
+        one_rung = jnp.ones(1), jnp.full(1, KAPPA)
+        target = Target(rows.clusters, log_rows, counts, *one_rung, num_used=rows.num_used)
         end, _ = metropolis_steps(key_steps, target, read_components(log_rows, *one), draws)
         return Replica(*jax.tree.map(lambda x: x[0], (end.parameters, end.log_shares)))
 
     def statistics_of(replica, counts):
-        return _statistics(replica, counts, kernel._read_one(replica, rows).log_density)
+        log_density = kernel._read_one(replica, rows).log_density
+        return _statistics(jax.tree.map(lambda x: x[:3], replica), counts, log_density)
 
     keys = random.split(random.key(1), _NUM_JOINT)
     moved = jax.jit(jax.vmap(move))(keys, replicas, counts)
@@ -185,6 +193,37 @@ def test_a_move_keeps_the_joint_distribution_of_state_and_data(family, moves):
     assert (shares, parameters) == (moves != "parameters", moves != "shares")
     error = change.std(0, ddof=1) / np.sqrt(_NUM_JOINT)
     assert np.all(np.abs(change.mean(0)) <= 5 * error)
+
+
+def _padded_chains(kernel, rankings, number, **settings):
+    mcmc = MCMC(kernel, chain_method="vectorized", progress_bar=False, **settings)
+    mcmc.run(random.key(3), rankings, num_used=jnp.array(number, jnp.int32))
+    return mcmc
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.slow
+def test_one_program_has_the_draws_and_evidence_of_fewer_components(family):
+    lists, num_items, components, marginal = FAMILIES[family]
+    rankings = Rankings.from_orderings(lists, num_items=num_items, counts=[10] * len(lists))
+    settings = {"power": 0.3, "num_temperatures": 8, "num_steps": 24}
+    kernel = PaddedMixture(components(), 3, KAPPA, **settings)
+    # the draws are those of the kernel with that number, up to rounding
+    short = {"num_warmup": 0, "num_samples": 3, "num_chains": NUM_LADDERS}
+    full = _padded_chains(kernel, rankings, 3, **short).get_samples()
+    plain = TemperedMixture(components(), 3, KAPPA, **settings)
+    for name, values in run_chains(plain, rankings, seed=3, **short).get_samples().items():
+        np.testing.assert_allclose(values, full[name], rtol=1e-4, atol=1e-4, err_msg=name)
+    # two of the three slots in use
+    length = {"num_warmup": 200, "num_samples": 2500, "num_chains": NUM_LADDERS}
+    mcmc = _padded_chains(kernel, rankings, 2, **length)
+    samples = mcmc.get_samples()
+    assert not np.any(samples["shares"][:, 2]) and np.max(samples["assignments"]) == 1
+    np.testing.assert_allclose(samples["alpha"], 2 * KAPPA, rtol=1e-6)
+    evidence = log_evidence(replace(Draws.of(mcmc), num_components=2))
+    assert evidence.standard_error < 0.025
+    gap = evidence.value - Multiplicities(len(lists), 3, 2, KAPPA).log_evidence(marginal())
+    assert abs(gap) < 5 * max(evidence.standard_error, 1e-3)
 
 
 def test_exchanges_bring_each_rung_its_own_distribution():

@@ -26,6 +26,7 @@ from numpyro_rankings import (
 )
 from numpyro_rankings.infer import PlackettLuceGibbs, SliceGibbs, TemperedMixture
 from numpyro_rankings.report.findings import _with_weights
+from numpyro_rankings.run.rounding import round_rows
 
 ROWS = [[0, 1, 2], [0], [1, 0, 2], [2], [2, 1, 0]]
 WEIGHTS = [0.3, 2.5, 1.0, 0.0, 4.2]
@@ -239,11 +240,23 @@ def test_runs_take_weights_and_know_them_again(tmp_path):
     z = {name: jnp.asarray(x[0, -1]) for name, x in run.get_samples(group_by_chain=True).items()}
     joint = log_density(kernel.model, (rankings,), {}, z)[0]
     assert float(z["log_joint"]) == pytest.approx(float(joint), rel=1e-5)  # rows are padded
+    sizes = run.as_mcmc().get_extra_fields()["rung_effective_size"]
+    np.testing.assert_allclose(sizes[:, -1], rankings.effective_number, rtol=1e-6)
     run.close()
     other = weighted([0.3, 2.5, 1.0, 0.1, 4.2])
     with pytest.raises(Exception, match="differ"):
         Run.resume(tmp_path / "run", kernel, other)
     assert Run.resume(tmp_path / "run", kernel, rankings).num_draws == 6
+
+
+def test_other_weights_are_no_other_program():
+    rng, number = np.random.default_rng(0), 200
+    rankings = Rankings.from_orderings([rng.permutation(4) for _ in range(number)], num_items=4)
+    one, other = (WeightedRankings.of(rankings, 10 + rng.random(number)) for _ in range(2))
+    assert one.effective_number != other.effective_number
+    assert jax.tree.structure(round_rows(one)) == jax.tree.structure(round_rows(other))
+    few = WeightedRankings.of(rankings, np.arange(number) < 3)
+    assert round_rows(few).effective_number == 16
 
 
 def test_chains_that_disagree_have_no_weights_by_what_they_predict_of_the_sample():
