@@ -12,7 +12,15 @@ import time
 import jax
 import numpy as np
 
-from numpyro_rankings import Rankings, Run, group_path, lasting_number, load_dataset, log_evidence
+from numpyro_rankings import (
+    Draws,
+    Rankings,
+    Run,
+    group_path,
+    lasting_number,
+    load_dataset,
+    log_evidence,
+)
 from numpyro_rankings.distributions import GeneralizedMallows
 from numpyro_rankings.infer import TemperedMixture
 
@@ -60,8 +68,8 @@ def simulated(args):
                 key=jax.random.key(seed),
                 num_warmup=20 if args.quick else args.sweeps,
                 num_samples=20 if args.quick else args.sweeps,
-                after_number=lambda number, draws, name=f"{name}, {seed}", clock=clock: _row(
-                    name, number, draws, clock
+                after_number=lambda number, mcmc, name=f"{name}, {seed}", clock=clock: _row(
+                    name, number, Draws.of(mcmc), clock
                 ),
             )
             trips = path["round_trips"].values.tolist()

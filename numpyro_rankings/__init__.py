@@ -22,7 +22,8 @@ if TYPE_CHECKING:
         map_consensus,
         predict_items,
     )
-    from numpyro_rankings.posterior.diagnostics import diagnostics_table
+    from numpyro_rankings.posterior.calibration import posterior_sbc
+    from numpyro_rankings.posterior.diagnostics import diagnostics_table, r_star
     from numpyro_rankings.posterior.evidence import log_bayes_factor, log_language_evidence
     from numpyro_rankings.posterior.inference_data import to_inference_data
     from numpyro_rankings.posterior.partitions import (
@@ -107,7 +108,9 @@ _HOMES = {
     "plackett_luce_map": "infer.plackett_luce_map",
     "point_estimate": "posterior.point_estimates",
     "posterior_predictive_checks": "posterior.predictive_checks",
+    "posterior_sbc": "posterior.calibration",
     "predict_items": "posterior",
+    "r_star": "posterior.diagnostics",
     "read_rankings": "readers",
     "read_survey": "readers",
     "reference_partition": "posterior.point_estimates",
@@ -160,7 +163,9 @@ __all__ = [
     "plackett_luce_map",
     "point_estimate",
     "posterior_predictive_checks",
+    "posterior_sbc",
     "predict_items",
+    "r_star",
     "read_rankings",
     "read_survey",
     "reference_partition",

@@ -24,12 +24,13 @@ from numpyro_rankings.posterior import (
     cp_consensus,
     rank_probabilities,
 )
+from numpyro_rankings.posterior.calibration import PosteriorSBC
 from numpyro_rankings.posterior.diagnostics import posterior_of
 from numpyro_rankings.posterior.partitions import as_partition, coclustering, evenly
 from numpyro_rankings.posterior.places import TOP, Places
 from numpyro_rankings.posterior.point_estimates import reference_partition
 from numpyro_rankings.posterior.predictive_checks import PredictiveCheck
-from numpyro_rankings.words import base_and_index, quantity_name
+from numpyro_rankings.words import base_and_index, quantity_name, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,6 +46,7 @@ __all__ = [
     "plot_group_path",
     "plot_num_clusters",
     "plot_partition_in_time",
+    "plot_posterior_sbc",
     "plot_predictive_check",
     "plot_rank_probabilities",
     "plot_trace",
@@ -367,6 +369,7 @@ def plot_predictive_check(
     ax.hlines(rows, low, high, color=COLORS[0], linewidth=5, alpha=0.4, label="90% of replications")
     ax.plot(check.observed[shown], rows, "D", color=COLORS[1], markersize=5, label="observed")
     ax.set_xlim(left=0)
+    ax.xaxis.set_major_formatter(lambda x, _: f"{x:.0%}")
     ax.locator_params(axis="x", nbins=4)  # so that long names leave room for the numbers
     ax.set_xlabel("share of the rankings with the item first", loc="right")
     ax.legend(loc="lower right", bbox_to_anchor=(1, 1), frameon=False, ncols=2)
@@ -672,3 +675,34 @@ def plot_group_path(path: Any, ax: "Axes | None" = None) -> "Axes":
     ax.set_xlabel("as many rankings as")
     ax.set_ylabel("probability of the number of components")
     return _tidy(ax)
+
+
+def plot_posterior_sbc(found: PosteriorSBC, ax: "Axes | None" = None) -> "Axes":
+    """Plot how many ranks are at most so large, less the expected number, for each quantity.
+
+    :param found: the result of :func:`~numpyro_rankings.posterior_sbc`.
+    """
+    at_most = np.arange(found.num_draws)
+    size = len(next(iter(found.ranks.values())))
+    expected = size * (at_most + 1) / (found.num_draws + 1)
+    ax = _axes(ax, _WIDTH, 2.8)
+    low, high = found.band().T
+    ax.fill_between(at_most, low - expected, high - expected, color="0.9", step="mid")
+    least = min(found.p_values, key=lambda name: found.p_values[name])
+    for name, ranks in found.ranks.items():
+        numbers = (ranks[:, None] <= at_most).sum(0)
+        is_least = name == least
+        ax.step(
+            at_most,
+            numbers - expected,
+            where="mid",
+            color=COLORS[0] if is_least else "0.6",
+            linewidth=1.5 if is_least else 0.8,
+            zorder=3 if is_least else 2,
+        )
+    ax.axhline(0.0, color="0.4", linewidth=0.8)
+    _whole_numbers(ax.xaxis)
+    ax.set_xlabel(f"rank, of 0 to {found.num_draws}")
+    ax.set_ylabel("ranks up to it, less expected")
+    ax.set_title(shorten(quantity_name(least), 40), loc="left", color=COLORS[0])
+    return _tidy(ax, "y")

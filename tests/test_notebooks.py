@@ -105,6 +105,31 @@ def test_has_a_small_setting_and_ends_with_a_check(name):
     assert re.search(r"^assert ", source(code_cells(notebook)[-1]), re.MULTILINE)
 
 
+def tables(notebook):
+    """What the cells show as HTML."""
+    data = [out.get("data", {}) for cell in code_cells(notebook) for out in cell["outputs"]]
+    return ["".join(one["text/html"]) for one in data if "text/html" in one]
+
+
+def test_the_table_of_a_run_is_saved():
+    shown = tables(read("runs_at_hand"))
+    assert len(shown) == 2 and all("<th>R-hat</th><th>ESS</th>" in table for table in shown)
+
+
+@pytest.mark.slow
+def test_jupyter_shows_the_table_of_a_run(monkeypatch):
+    """In the environment of the notebooks, see .ci/slow: the others have no Jupyter."""
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    monkeypatch.setenv(QUICK, "1")
+    notebook = nbformat.read(FOLDER / "runs_at_hand.ipynb", as_version=4)
+    for cell in code_cells(notebook):
+        cell["outputs"] = []
+    nbclient.NotebookClient(notebook, timeout=600, kernel_name="python3").execute()
+    shown = tables(notebook)
+    assert len(shown) == 2 and all("<td>all</td>" in table for table in shown)
+    assert all("<th>R-hat</th>" in table for table in shown)  # not only as they were at first
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_runs_in_its_small_setting(name, tmp_path):

@@ -23,12 +23,14 @@ from numpyro_rankings.plots import (
     plot_group_path,
     plot_num_clusters,
     plot_partition_in_time,
+    plot_posterior_sbc,
     plot_predictive_check,
     plot_rank_probabilities,
     plot_trace,
     plot_weights,
 )
 from numpyro_rankings.posterior import cluster_profiles
+from numpyro_rankings.posterior.calibration import PosteriorSBC
 from numpyro_rankings.posterior.predictive_checks import PredictiveCheck
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.report.page import embedded_figure
@@ -165,6 +167,7 @@ def test_predictive_check_the_largest_shares_first():
     ax = plot_predictive_check(PredictiveCheck(observed, observed, interval, observed), "abc", 2)
     assert names_of(ax.yaxis) == ["b", "c"]
     np.testing.assert_allclose(ax.lines[0].get_xdata(), [0.5, 0.3])
+    assert {"20%", "40%"} <= set(names_of(ax.xaxis))
 
 
 def test_coclustering_in_the_order_of_the_clusters(data):
@@ -200,6 +203,17 @@ def test_group_path_names_the_numbers_that_are_probable():
     assert [text.get_text() for text in ax.texts] == ["1", "2", "3"]
     assert [text.xy[0] for text in ax.texts] == [2.0, 50.0, 250.0]
     assert (ax.get_xlim(), ax.get_ylim(), ax.get_xscale()) == ((2.0, 250.0), (0.0, 1.0), "log")
+
+
+def test_ranks_of_posterior_sbc_are_seen_beside_their_band():
+    ranks = {"log_joint": np.arange(20) % 5, "largest_sizes[1]": np.zeros(20, int)}
+    found = PosteriorSBC(ranks, {"log_joint": 1.0, "largest_sizes[1]": 1e-6}, 4, 20)
+    ax = plot_posterior_sbc(found)
+    lines = [line.get_ydata().tolist() for line in ax.lines[:2]]
+    assert lines == [[0, 0, 0, 0], [16, 12, 8, 4]]
+    low, high = found.band()[0] - 4  # all of rank 0 are outside
+    assert low < 0 < high < 16
+    assert ax.get_title(loc="left") == "size of the largest group"
 
 
 def test_trace_of_each_chain(data):

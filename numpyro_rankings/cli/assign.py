@@ -25,7 +25,7 @@ from numpyro_rankings.cli.kept import OF_RANKS, Kept, read_kept
 from numpyro_rankings.cli.options import TableOptions
 from numpyro_rankings.cli.rankings_file import read_file
 from numpyro_rankings.cli.streams import notes
-from numpyro_rankings.words import in_one_line, plural, share, shorten, without_mark
+from numpyro_rankings.words import in_one_line, listed, plural, share, shorten, without_mark
 
 if TYPE_CHECKING:
     import numpy as np
@@ -219,7 +219,8 @@ def _as_fitted(file: str, remembered: TableOptions, given: TableOptions) -> Tabl
         table = replace(table, items=tuple(x for x in table.items or () if x in columns))
     if not (missing := named - columns):
         return table
-    note(f"{file} has no column {', '.join(sorted(missing))}, which the file of the fit had")
+    column = "column" if len(missing) == 1 else "columns"
+    note(f"{file} has no {column} {listed(sorted(missing))}, which the file of the fit had")
     gone: dict[str, Any] = {name: None for name, x in asked.items() if x in missing}
     return replace(table, **gone, about=tuple(x for x in table.about if x not in missing))
 

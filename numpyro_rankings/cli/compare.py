@@ -37,7 +37,7 @@ from numpyro_rankings.cli.rankings_file import (
 )
 from numpyro_rankings.cli.results import terminal_width, write_at_once
 from numpyro_rankings.cli.streams import notes
-from numpyro_rankings.words import listed, number
+from numpyro_rankings.words import in_minutes, listed, number, plural
 from numpyro_rankings.words.commands import DEFAULT_MODEL, fit_command
 
 if TYPE_CHECKING:
@@ -284,8 +284,16 @@ def _compare_models(
 
     from numpyro_rankings.report.comparison import NotComparedError, TooFewDrawsError, compare
 
-    is_shown, minutes = not options.no_progress, f"{options.minutes:g} minutes"
-    say(f"comparing {len(models)} models, each for at most {minutes}", is_shown)
+    is_shown, minutes = not options.no_progress, in_minutes(options.minutes)
+    each, begun = "each " if len(models) > 1 else "", set[str]()
+    say(f"comparing {plural(len(models), 'model')}, {each}for at most {minutes}", is_shown)
+
+    def begin(name: str) -> None:
+        if name in begun:
+            say(f"{name}: sampling on, because its place is not clear", is_shown)
+            return
+        begun.add(name)
+        say(f"{name}: compiling and sampling, model {len(begun)} of {len(models)}", is_shown)
 
     def show(name: str, row: dict[str, float]) -> None:
         elpd = f"{row['elpd']:,.1f} ± {row['se']:,.1f}"
@@ -299,6 +307,7 @@ def _compare_models(
             kfold=options.kfold,
             num_chains=options.chains,
             minutes=options.minutes,
+            before_model=begin,
             after_model=show,
         )
     except TooFewDrawsError:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from numpyro_rankings._system.cores import num_cores
 from numpyro_rankings.cli.arguments import PROGRAM, UserError
 
 _LOGGER = "jax._src.compiler"  # It says at the level DEBUG that a program is not in the cache.
@@ -100,9 +101,8 @@ def use_devices(chains: int) -> None:
     """Give JAX one CPU device for each core that can have chains, before it is first used."""
     import jax
 
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     with contextlib.suppress(RuntimeError):  # JAX was used already
-        jax.config.update("jax_num_cpu_devices", largest_divisor(chains, cores or 1))
+        jax.config.update("jax_num_cpu_devices", largest_divisor(chains, num_cores()))
 
 
 def largest_divisor(number: int, at_most: int) -> int:

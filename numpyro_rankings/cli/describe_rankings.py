@@ -135,16 +135,22 @@ def _numbers_and_lengths(survey: Survey) -> Iterator[str]:
     yield "length of the list: number of judges"
     yield "  " + ", ".join(shown[:ITEMS_SHOWN]) + (", …" if len(shown) > ITEMS_SHOWN else "")
     if isinstance(rankings, PartialOrders):
-        yield from _ties(rankings)
+        layout = LAYOUTS.get(survey.layout)
+        yield from _ties(rankings, layout is not None and layout.has_pairs)
 
 
-def _ties(orders: PartialOrders) -> Iterator[str]:
-    """Yield how many judges have ties, of how many items, and who ties the last ones only."""
+def _ties(orders: PartialOrders, are_pairs: bool) -> Iterator[str]:
+    """Yield how many judges have ties, of how many items, and who ties the last ones only.
+
+    :param are_pairs: whether judges compared pairs, so that any three items were not tied as such.
+    """
     counts, has_ties = np.asarray(orders.counts, int), np.asarray(orders.has_ties)
-    are_buckets, lengths = np.asarray(orders.are_buckets), np.asarray(orders.lengths)
-    if (number := counts[~are_buckets].sum()) > 0:
+    are_tied, lengths = np.asarray(orders.are_buckets), np.asarray(orders.lengths)
+    if are_pairs:
+        are_tied = lengths == 2
+    if (number := counts[has_ties & ~are_tied].sum()) > 0:
         yield f"{number:,} leave the order of some items open ({number / counts.sum():.0%})"
-    has_ties = has_ties & are_buckets
+    has_ties = has_ties & are_tied
     tied = counts[has_ties].sum()
     if not tied:
         return

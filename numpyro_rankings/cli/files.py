@@ -35,7 +35,7 @@ _WITH_SIGNS = re.compile(
 )
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _DATE_HINT = "; as times (--time), dates are written 2024-03-31, all of them with or without a zone"
-_ANY_DATE = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{1,4}\b")
+_COMPACT = re.compile(r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")  # 20240331
 _DOCUMENT = re.compile(r"\d+(\s+\d+:\d+)*\s*")
 
 
@@ -113,28 +113,38 @@ def read_points_table(path: str, name_column: str | None, time_column: str | Non
     times = None
     if time_column is not None:
         k = header.index(time_column)
-        days = _days(f"{path}: column {time_column!r}", [row[k] for row in rows])
-        times = np.array(column(k)) if days is None else days
+        where = [f"{path}:{line}: column {time_column!r}" for line in lines]
+        times = _times(f"{path}: column {time_column!r}", where, [row[k] for row in rows])
     names = None
     if name_column is not None:
         names = [row[header.index(name_column)] for row in rows]
     return PointsTable([header[k] for k in used], values, names, times, lines, name_column)
 
 
-def _days(where: str, texts: Sequence[str]) -> np.ndarray | None:
-    """Return dates such as 2024-03-31, or with a time of day, as days since the first, (N,).
+def _times(name: str, where: Sequence[str], texts: Sequence[str]) -> np.ndarray:
+    """Return numbers as they are, and dates as days since the first, (N,).
 
-    None if one of them is no date, or if some have a time zone and others do not.
+    Dates are written 2024-03-31, perhaps with a time of day; all or none have a time zone.
+
+    :param name: of the file or column, and **where** each text is.
     """
-    if not all(map(_DATE.match, texts)):
-        return None
-    try:
-        dates = [datetime.datetime.fromisoformat(text) for text in texts]
-        first = min(dates)
-        days = [(date - first) / datetime.timedelta(days=1) for date in dates]
-    except (ValueError, TypeError):
-        return None
-    note(f"{where}: dates are read as days since {first:%Y-%m-%d}, so that --decay is in days")
+    if not any(map(_DATE.match, texts)):
+        if all(map(_COMPACT.fullmatch, texts)):
+            raise UserError(f"{where[0]}: {texts[0]} may be a date{_DATE_HINT}")
+        return np.array(
+            [_number(x, text, _DATE_HINT) for x, text in zip(where, texts, strict=True)]
+        )
+    dates = []
+    for place, text in zip(where, texts, strict=True):
+        try:
+            dates.append(datetime.datetime.fromisoformat(text if _DATE.match(text) else ""))
+            dates[-1] - dates[0]  # fails where one has a time zone, and the other has not
+        except (ValueError, TypeError):
+            got = repr(text[:40]) if text else "nothing"
+            raise UserError(f"{place}: expected a date, got {got}{_DATE_HINT}") from None
+    first = min(dates)
+    days = [(date - first) / datetime.timedelta(days=1) for date in dates]
+    note(f"{name}: dates are read as days since {first:%Y-%m-%d}, so that --decay is in days")
     return np.array(days)
 
 
@@ -199,7 +209,6 @@ def _is_number(text: str) -> bool:
 def _number(where: str, text: str, hint: str = "") -> float:
     if not _is_number(text) or "_" in text:
         got = repr(text[:40]) if text else "nothing"
-        hint = _DATE_HINT if _ANY_DATE.match(text) else hint
         raise UserError(f"{where}: expected a number, got {got}{hint}")
     number = float(text)
     if abs(number) > _LARGEST:
@@ -252,9 +261,7 @@ def read_ldac(path: str, vocab: str | None, times: str | None) -> Documents:
     when = None
     if times is not None:
         lines = [line.strip() for line in read_lines(times)]
-        when = _days(times, lines)
-        if when is None:
-            when = np.array([_number(f"{times}:{k}", line) for k, line in enumerate(lines, 1)])
+        when = _times(times, [f"{times}:{k}" for k in range(1, len(lines) + 1)], lines)
         if len(when) != len(lists):
             raise UserError(
                 f"{times}: has {len(when)} numbers, but {path} has {len(lists)} documents"

@@ -12,6 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from numpyro_rankings.cli.arguments import UserError, add_options, note
 from numpyro_rankings.cli.assignments import Assigned, assigned, write_assigned
+from numpyro_rankings.cli.calibration import (
+    check_calibrates,
+    tell_of_power,
+    with_calibration,
+    write_calibration,
+)
 from numpyro_rankings.cli.capacity import choose_thinning, label_bytes, memory_errors
 from numpyro_rankings.cli.fit_options import FitOptions, naming_options, parse_options
 from numpyro_rankings.cli.interim import InterimPage, finder_of_groups
@@ -125,6 +131,7 @@ to a folder of each in it):
   shares_by.csv    with --shares-by: the share of each group if all judges had one value of a
                    column, and how much that differs from the share with their own values
   item_effects.csv with --worths-by: the effect of each covariate of the items on their weights
+  calibration.csv  with --calibrate: for each quantity how often each rank is there
   slates.csv       with --slates: the share, cohesion and crossover of each group, or bloc, and in
                    votekit.json the same for VoteKit
   slates_by/       with --slates and --about: for each column of names, such as a precinct, a table
@@ -244,6 +251,8 @@ def _read(
         )
     if options.blocs is not None and not MODELS[options.model.model].family.has_fit:
         raise UserError(f"--blocs cannot be used with --model {options.model.model}")
+    if options.calibrate is not None:
+        check_calibrates(MODELS[options.model.model], survey.rankings)
     check_can_save(options, whole)
     if options.slates is not None:
         read_slates(options.slates, survey, is_one_of_several)
@@ -284,6 +293,7 @@ def _fit_one(
             with memory_errors():
                 model, path = choose_components(session, options.model, rankings)
             options = replace(options, model=model)
+            tell_of_power(model, options.calibrate)
             thin = _choose_thinning(session.plan, options.model, rankings)
             title = f"Groups in {Path(options.file).name if options.file else 'APA 1980'}"
             named = rename_rankings(rankings, shown_names(survey))
@@ -295,6 +305,8 @@ def _fit_one(
                     of_items = read_covariates(options.model.worths_by, survey, tell is not None)
                 given = covariates if of_items is None else of_items.values
                 with naming_options(options):
+                    if given is not None:  # which the path is without
+                        session.ladders = None
                     sampled = _sample(session, options.model, rankings, given, thin, make_kernel)
                 if options.model.components is None:
                     check_overflow(sampled.mcmc, options.model.max_clusters)
@@ -311,6 +323,10 @@ def _fit_one(
                 findings = with_shares(findings, covariates)
                 if of_items is not None:
                     findings = with_effects(findings, of_items)
+                if options.calibrate is not None:
+                    session.say("refitting what the fit simulates")
+                    kernel, seed = make_kernel(model), session.plan.seed
+                    findings = with_calibration(findings, kernel, sampled, options, seed)
                 keep_groups(findings, options.table, survey.layout)
                 if read.whole is not None:
                     session.say("putting all judges into the groups")
@@ -325,7 +341,9 @@ def _fit_one(
             named_findings = rename_findings(findings, rankings.items, named.items)
             _print_summary(session.out, named, named_findings, status)
 
-        details = session.details(*_data_and_model(options, rankings), thin, sampled.lengths)
+        of_path = sampled.is_of_path
+        data_and_model = _data_and_model(options, rankings)
+        details = session.details(*data_and_model, thin, sampled.lengths, of_path)
         details |= told | _who_is_assigned(judges)
         return session.conclude(sampled, findings, details, write, show)
 
@@ -562,6 +580,8 @@ def _write(
             tables.write_blocs(folder / "blocs.csv", findings, rankings, survey.items_about)
         if findings.item_effects is not None:
             write_effects(folder, findings)
+        if findings.calibration is not None:
+            write_calibration(folder, findings)
         if findings.slates is not None:
             write_slates(folder, findings)
         if findings.shares_by is not None:

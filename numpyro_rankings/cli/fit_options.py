@@ -16,6 +16,7 @@ from numpyro_rankings.cli.arguments import (
     parse_names,
     take_options,
 )
+from numpyro_rankings.cli.calibration import check_goes_with as check_calibrate
 from numpyro_rankings.cli.models import (
     AUTO,
     MODELS,
@@ -89,6 +90,13 @@ class FitOptions:
         type=parse_names,
         action="extend",
     )
+    calibrate: int | None = option(
+        "after the fit, simulate further rankings from each of so many draws, such as 50, refit "
+        "them together with those of FILE, each in 190 sweeps (of ladders 390), and tell whether "
+        "the ranks of these draws are as they must be if the sampler is right (posterior SBC)",
+        "R",
+        count(20),
+    )
     by_table: bool = False
 
 
@@ -109,10 +117,6 @@ def naming_options(options: FitOptions) -> Iterator[None]:
         text = str(error)
         for pattern, words in (
             (r"the data of argument 1 differ; (?=.*argument 2)", ""),  # other rows, by covariates
-            (r"argument 1 was Rankings, is WeightedRankings", "--weight was not given"),
-            (r"argument 1 was WeightedRankings, is Rankings", "--weight was given"),
-            (r"argument 2 was None, is [^;]*", f"{by} was not given"),
-            (r"argument 2 was [^;]*, is None", f"{by} was given"),
             (r"argument 2", by),
             (r"argument 1", file),
         ):
@@ -130,6 +134,7 @@ def parse_options(args: argparse.Namespace) -> FitOptions:
     given = [getattr(args, each.name) for each in fields(ModelOptions)]
     args.model = args.model or DEFAULT_MODEL
     check_goes_with(args, AUTO)
+    check_calibrate(args)
     if args.shares_by:
         args.sampler = TEMPERED
     model = _parse_model(args)
@@ -149,6 +154,7 @@ def parse_options(args: argparse.Namespace) -> FitOptions:
         shares_by=tuple(names),
         slates=args.slates,
         save=save,
+        calibrate=args.calibrate,
         run=run,
         by_table=not run.has_length and all(x is None for x in (*given, args.blocs, args.weight)),
     )

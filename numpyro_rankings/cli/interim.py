@@ -100,7 +100,7 @@ class InterimPage:
     def _is_due(self, run: "Run", seconds: float) -> bool:
         if self._spent + self._takes > _SHARE * seconds:
             return False
-        if run.num_draws - run.first_draw < _LEAST_DRAWS:
+        if run.num_draws < 2 * _LEAST_DRAWS:  # half of them may be the burn-in
             return False
         if seconds >= self._next or self._next > _FIRST:
             return seconds >= self._next

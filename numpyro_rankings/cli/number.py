@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, cast
 from numpyro_rankings.cli.arguments import HopelessError, UserError, as_user_errors
 from numpyro_rankings.cli.models import AUTO, MODELS, MOST_JUDGES, MOST_TRIED, ModelOptions
 from numpyro_rankings.cli.options import Goals
-from numpyro_rankings.words import number, plural
+from numpyro_rankings.words import in_minutes, number, plural
 
 if TYPE_CHECKING:
     from numpyro_rankings.cli.session import RunSession
     from numpyro_rankings.rankings import Orders, Rankings
 
 PATH = "path.csv"
+_LADDERS = 2  # of each number
 _APART = 2**20  # its random numbers are not those of a chain
-_SHARE = 0.5  # of the time, after which no further number is begun
 
 
 def choose_components(
@@ -38,20 +38,26 @@ def choose_components(
         raise UserError(
             "the run was not begun with --components auto: give the number that it was begun with"
         )
+    ladders = dict[int, Any]()
     if path is None:
-        path = _find(session, options, cast("Rankings", rankings))  # others were refused
+        path, ladders = _find(session, options, cast("Rankings", rankings))  # others were refused
         session.keep(path)
     choice = choose_number(path)
+    if choice.effective_size is None:
+        session.ladders = ladders.get(choice.num_components)
     chosen = replace(
         options, components=choice.num_components, effective_size=choice.effective_size
     )
     return chosen, path
 
 
-def _find(session: "RunSession", options: ModelOptions, rankings: "Rankings") -> Any:
+def _find(
+    session: "RunSession", options: ModelOptions, rankings: "Rankings"
+) -> tuple[Any, dict[int, Any]]:
+    """Return the path, and the ladders of each number."""
     import jax
 
-    from numpyro_rankings.cli.session import TooFewDrawsError, more_minutes
+    from numpyro_rankings.cli.session import TooFewDrawsError, devices_for, more_minutes
     from numpyro_rankings.infer.not_finite import NotFiniteError
     from numpyro_rankings.report.group_path import TooLittleTimeError, group_path
 
@@ -60,27 +66,35 @@ def _find(session: "RunSession", options: ModelOptions, rankings: "Rankings") ->
     session.start_clock()
     session.say("trying numbers of components")
 
+    ladders = dict[int, Any]()
+    goals = until if isinstance(until, Goals) else None
+
     def tell(tried: int, mcmc: Any) -> None:
+        ladders[tried] = mcmc
         session.say(f"{tried} of at most {plural(most, 'component')} tried")
 
     try:
         with as_user_errors(NotFiniteError, told_as=HopelessError):
-            return group_path(
+            path = group_path(
                 model.family.described(rankings),
                 model.components(options),
                 most,
                 key=jax.random.fold_in(jax.random.key(session.plan.seed), _APART),
-                minutes=_SHARE * until.minutes if isinstance(until, Goals) else None,
+                minutes=None if goals is None else goals.minutes,
+                num_ladders=_LADDERS,
+                chains_after=session.plan.chains,
+                devices=devices_for(_LADDERS),
                 after_number=tell,
             )
+        return path, ladders
     except TooLittleTimeError:
-        assert isinstance(until, Goals)
-        session.minutes = more_minutes(until)
+        assert goals is not None
+        session.minutes = more_minutes(goals)
         takes_process = model.takes_process and rankings.weights is None
         process = ", or a Dirichlet process, --components dp" if takes_process else ""
         fewer = max(2, min(MOST_JUDGES, rankings.num_rankings // 2))
         raise TooFewDrawsError(
-            f"half of {until.minutes:g} minutes do not suffice for one component: raise --minutes, "
+            f"{in_minutes(goals.minutes)} did not suffice for one component: raise --minutes, "
             f"or fit fewer judges, such as --sample {fewer}{process}"
         ) from None
 

@@ -1,6 +1,5 @@
 """The line that shows how far a run is."""
 
-import math
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -8,11 +7,12 @@ from typing import TYPE_CHECKING
 from numpyro_rankings._system import clock
 from numpyro_rankings.cli.arguments import PROGRAM, for_screen, screen_width
 from numpyro_rankings.cli.options import Length, Plan
-from numpyro_rankings.words import duration, shorten, span
+from numpyro_rankings.words import shorten
 
 if TYPE_CHECKING:
     from numpyro_rankings.run import Run
-    from numpyro_rankings.run.goals import Check
+
+# Functions import what loads JAX, which takes long.
 
 _SECONDS_BETWEEN_LINES = 10.0  # without a terminal
 
@@ -65,11 +65,9 @@ class Progress:
 
     def state(self, run: "Run") -> str:
         """Return R-hat, ESS and the time that is left in words, as far as they are known."""
-        parts = [] if run.last_check is None else [_check_in_words(run.last_check)]
-        seconds = self._seconds_left(run)
-        if seconds is not None:
-            parts.append(f"about {duration(seconds)} left")
-        return ", ".join(parts)
+        from numpyro_rankings.run.progress import in_words
+
+        return in_words(run.last_check, self._seconds_left(run))
 
     def end(self) -> None:
         """Remove the live line."""
@@ -83,35 +81,17 @@ class Progress:
         self._width = len(line)
 
     def _describe(self, run: "Run", width: int = 1000) -> str:
-        """Return how far the run is; where the line is narrow, the clusters are told as a range."""
-        total = f" of {self._until.num_sweeps:,}" if isinstance(self._until, Length) else ""
-        parts = [f"{run.num_sweeps:,}{total} sweep{'' if run.num_sweeps == 1 else 's'}"]
-        state = self.state(run)
-        clusters = []
-        if run.num_clusters is not None:
-            numbers = [int(k) for k in run.num_clusters]
-            span_of_all = span(min(numbers), max(numbers))
-            clusters = [f"clusters {x}" for x in ("/".join(map(str, numbers)), span_of_all)]
-        lines = [", ".join(filter(None, [*parts, x, state])) for x in (*clusters, "")]
-        return next((line for line in lines if len(line) <= width), lines[-1])
+        from numpyro_rankings.run.progress import Figures
+
+        total = self._until.num_sweeps if isinstance(self._until, Length) else None
+        return Figures.of(run, total, self._seconds_left(run)).line(width)
 
     def _seconds_left(self, run: "Run") -> float | None:
         """Guess it from the last check, and of a run of a fixed length from its sweeps."""
-        from numpyro_rankings.report.judgements import times_as_long  # loads JAX
+        from numpyro_rankings.run.progress import seconds_to_goals
 
         until, elapsed = self._until, clock.now() - self._start
         if isinstance(until, Length):
             return (until.num_sweeps - run.num_sweeps) * run.seconds / run.num_sweeps
-        left, check = 60 * until.minutes - elapsed, run.last_check
-        if check is None or not math.isfinite(check.ess):
-            return None
-        r_hat = check.rhat if math.isfinite(check.rhat) else math.nan
-        times = max(1.0, times_as_long(r_hat, check.ess, until.rhat, until.ess))
-        return max(0.0, min(left, (elapsed - self._before) * (times - 1)))
-
-
-def _check_in_words(check: "Check") -> str:
-    if not math.isfinite(check.ess):
-        return "R-hat unknown yet"
-    r_hat = f"R-hat {check.rhat:.3f}, " if math.isfinite(check.rhat) else ""
-    return f"{r_hat}ESS {check.ess:,.0f}"
+        left, goals = 60 * until.minutes - elapsed, (until.rhat, until.ess)
+        return seconds_to_goals(run.last_check, goals, elapsed - self._before, left)

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from numpyro_rankings._version import __version__
 from numpyro_rankings.cli.arguments import PROGRAM, UserError, file_errors
+from numpyro_rankings.cli.calibration import CALIBRATION
 from numpyro_rankings.cli.options import Plan
 from numpyro_rankings.cli.saved import SAVED
 from numpyro_rankings.cli.shares import SHARES_BY
 from numpyro_rankings.cli.slates import SLATES, SLATES_BY, VOTEKIT
 from numpyro_rankings.cli.worths import EFFECTS
 from numpyro_rankings.words import (
-    interval,
     number,
     percent,
     plural,
@@ -39,7 +39,9 @@ if TYPE_CHECKING:
 
 FILES = ("posterior.nc", "clusters.csv", "assignments.csv", "report.html")
 # files that not all results have
-OPTIONAL = ("blocs.csv", "path.csv", SHARES_BY, EFFECTS, SLATES, SLATES_BY, VOTEKIT)
+OPTIONAL = (
+    *("blocs.csv", "path.csv", SHARES_BY, EFFECTS, SLATES, SLATES_BY, VOTEKIT, CALIBRATION),
+)
 _UNFINISHED, _RESULTS = ".unfinished", "results"  # folder of files that are written, and within it
 # by what tables of this program are recognised; reports and draws have its name in them
 _BEGINNINGS = {
@@ -50,6 +52,7 @@ _BEGINNINGS = {
     SLATES: re.compile(b"(cluster|bloc),share,"),
     SHARES_BY: re.compile(b"covariate,value,"),
     EFFECTS: re.compile(b"covariate,step,"),
+    CALIBRATION: re.compile(b"quantity,p_value,"),
     SLATES_BY: re.compile(b".*,judges,(group|bloc)_1_share,", re.DOTALL),  # any table in it
     VOTEKIT: re.compile(rb'\{\s*"n_voters":'),
     "table.csv": re.compile(rb".*[,;\t]\"?cluster( \(fitted( \d+)?\))?\"?[,;\t]", re.DOTALL),
@@ -216,13 +219,13 @@ def print_groups(
     _print_wrapped(how_many(findings))
     held, intervals = findings.held, findings.with_intervals
     if held:
-        of_sizes = _bounds("(90% interval)" if intervals else None)
+        of_sizes = _bounds(["90% interval"] if intervals else [])
         print(f"\ngroup     size   share{of_sizes}  found in  together  {columns}".rstrip())
     for i, p in enumerate(held[:most]):
         together = findings.cohesion(p)
         print(
             f"{i + 1:>5} {size(p.mean_size):>8} {share(p.mean_size / findings.total):>7}"
-            f"{_bounds(f'({interval(p.interval_over_all)})' if intervals else None)}"
+            f"{_bounds(findings.interval_in_words(p.interval_over_all))}"
             f"{percent(p.presence):>10} "
             f"{'' if together is None else percent(together):>9}  {texts[i]}".rstrip()
         )
@@ -240,9 +243,9 @@ def print_groups(
         _print_wrapped(" ".join(filter(None, explained)))
 
 
-def _bounds(text: str | None) -> str:
+def _bounds(texts: Sequence[str]) -> str:
     """Return the column of the intervals; nothing if there is none."""
-    return "" if text is None else f"  {text:<15}"
+    return "".join(f"  {f'({text})':<15}" for text in texts)
 
 
 def print_title(findings: "Findings", what: str) -> None:
@@ -263,12 +266,12 @@ def print_blocs(findings: "Findings", blocs: "Blocs") -> None:
     from numpyro_rankings.report import blocs_in_words as said
 
     total, intervals = findings.total, findings.with_intervals
-    of_sizes = _bounds("(90% interval)" if intervals else None)
+    of_sizes = _bounds(["90% interval"] if intervals else [])
     print(f" bloc     size   share{of_sizes}  certainty  agreement")
     for k, bloc in enumerate(blocs.blocs, 1):
         print(
             f"{k:>5} {size(bloc.size):>8} {share(bloc.size / total):>7}"
-            f"{_bounds(f'({interval(bloc.size_interval)})' if intervals else None)}"
+            f"{_bounds(findings.interval_in_words(bloc.size_interval))}"
             f"{percent(bloc.certainty):>11} {percent(bloc.agreement):>10}"
         )
         _print_wrapped(said.wants_of_bloc(bloc), " " * 7)
@@ -296,6 +299,11 @@ def print_diagnostics(findings: "Findings", out: Path, status: "Status | None" =
     from numpyro_rankings.report.glossary import R_HAT_EXPLAINED
     from numpyro_rankings.report.next_steps import next_steps
 
+    if findings.calibration is not None:
+        from numpyro_rankings.report.calibration import calibration_in_words
+
+        print()
+        _print_wrapped(calibration_in_words(findings.calibration))
     print()
     _print_wrapped(R_HAT_EXPLAINED)
     is_moving = findings.table["note"] != "constant"
@@ -321,7 +329,7 @@ def print_diagnostics(findings: "Findings", out: Path, status: "Status | None" =
     if files := files_in_words(findings):
         _print_wrapped(files, "  ")
     extra = {"blocs.csv": findings.blocs, "path.csv": findings.path, SHARES_BY: findings.shares_by}
-    extra[EFFECTS] = findings.item_effects
+    extra |= {EFFECTS: findings.item_effects, CALIBRATION: findings.calibration}
     extra |= dict.fromkeys((SLATES, VOTEKIT), findings.slates)
     extra[SLATES_BY] = findings.slates_by or None
     names = [*FILES, *(name for name in OPTIONAL if extra[name] is not None)]

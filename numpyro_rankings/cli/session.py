@@ -5,9 +5,9 @@ import io
 import json
 import math
 import os
-import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
@@ -28,6 +28,12 @@ from numpyro_rankings.cli.arguments import (
     check_output,
     file_errors,
     note,
+)
+from numpyro_rankings.cli.begun import (
+    differing_options,
+    drop_command,
+    keep_command,
+    kept_command,
 )
 from numpyro_rankings.cli.capacity import draws_shown
 from numpyro_rankings.cli.compilation import (
@@ -50,10 +56,12 @@ from numpyro_rankings.cli.results import (
 )
 from numpyro_rankings.cli.saved import SAVED
 from numpyro_rankings.cli.streams import notes
-from numpyro_rankings.words import plural
-from numpyro_rankings.words.commands import begun_with, resumed, with_options
+from numpyro_rankings.words import in_minutes, plural
+from numpyro_rankings.words.commands import resumed, with_options
 
 if TYPE_CHECKING:
+    import jax
+
     from numpyro_rankings.cli.interim import InterimPage
     from numpyro_rankings.report.findings import Findings
     from numpyro_rankings.report.page import Status
@@ -84,6 +92,7 @@ class Sampled(NamedTuple):
     lengths: tuple[int, int]  # sweeps of each chain, and those of them after the burn-in
     changes: Sequence[str] = ()  # by Python code that resumed with check=False, in sentences
     seconds: float | None = None  # of all sweeps, those before it was resumed included
+    is_of_path: bool = False  # whether they are those by which the number was found
 
     @property
     def is_complete(self) -> bool:
@@ -261,6 +270,8 @@ class RunSession:
         self.plan, self.out, self.is_shown = options.plan(), options.folder, not options.no_progress
         self.minutes: float | None = None  # to go on with, if those of the command were too few
         self.interim: InterimPage | None = None  # page of the run while it goes on
+        # an MCMC of what is fitted, whose draws are shown if the time is over before there are more
+        self.ladders: Any = None
         self._options, self._store = options, store_of(self.out)
         self._command, self._resumes, self._is_alone = command, resumes, is_alone
         self._better = ""  # command that may help more than to go on
@@ -324,10 +335,11 @@ class RunSession:
         path = xr.load_dataset(io.BytesIO(file.read_bytes()), engine="h5netcdf")
         return path if path.attrs.get(_RUN) == _identity(self._store) else None
 
-    def _keep_path(self) -> None:
-        """Write the path once there are draws, or remove that of a run that they replace."""
-        if self._has_path:
+    def _keep_beside(self) -> None:
+        """Write the command once there are draws, and the path, or remove that of another run."""
+        if self._has_path or not self._store.is_dir():
             return
+        keep_command(self._store, _identity(self._store), self._command)
         if self._path_found is None:
             (self._store / _PATH).unlink(missing_ok=True)
         else:
@@ -346,6 +358,7 @@ class RunSession:
         if self._has_path:
             with contextlib.suppress(OSError):
                 (self._store / _PATH).unlink(missing_ok=True)
+                drop_command(self._store)
         discard(self._store)
 
     @contextlib.contextmanager
@@ -388,6 +401,8 @@ class RunSession:
             if ended == "good":
                 print(f"{PROGRAM}: {_why_good(run)}", file=sys.stderr)
             self._held.doing = "the report is being written"
+            if ended == "time" and self._has_more_of_path(run):
+                return _of_path(self.ladders)
             mcmc = run.as_mcmc(draws_shown(run))
         return Sampled(mcmc, ended, lengths_of(run, thin), run.changes, run.seconds)
 
@@ -395,13 +410,18 @@ class RunSession:
         import jax
 
         from numpyro_rankings.run import Run
+        from numpyro_rankings.run.errors import OtherRunError
 
         plan, length = self.plan, self.plan.length
         burn_in: BurnIn = "auto" if length is None else 0.0
-        number = largest_divisor(plan.chains, len(jax.devices()))
-        devices = jax.devices()[:number] if number > 1 else None
+        devices = devices_for(plan.chains)
         if self._resumes:
-            return Run.resume(self._store, kernel, *data, devices=devices, burn_in=burn_in)
+            settings: Any = {"devices": devices, "burn_in": burn_in, "progress": False}
+            try:
+                return Run.resume(self._store, kernel, *data, **settings)
+            except OtherRunError:
+                self._refuse_other_options()
+                raise
         return Run(
             kernel,
             *data,
@@ -414,13 +434,26 @@ class RunSession:
             devices=devices,
             extra_fields=("overflow",),
             overwrite=self._options.force,
+            progress=False,
         )
+
+    def _begun_with(self) -> str:
+        """Return the command that began the run that this one goes on with, if any did."""
+        return kept_command(self._store, _identity(self._store)) if self._resumes else ""
+
+    def _refuse_other_options(self) -> None:
+        """Say by which options the data or the model of a run differ from what it has."""
+        begun = self._begun_with()
+        if begun and (differing := differing_options(begun, self._command)):
+            text = f"{self._store} was begun {'; '.join(differing)}"
+            how = f"; to go on with it:\n  {resumed(begun, self.out)}" if self._is_alone else ""
+            raise UserError(text + how)
 
     def _advance(
         self, run: "Run", thin: int, progress: Progress, max_clusters: int | None
     ) -> Ending:
         def after_chunk(run: "Run") -> None:
-            self._keep_path()
+            self._keep_beside()
             progress.show(run)
             if run.num_draws >= _DRAWS_OF_OVERFLOW and (run.overflow or 0.0) > _HOPELESS_OVERFLOW:
                 progress.end()
@@ -442,29 +475,47 @@ class RunSession:
             return "interrupted"
         if run.num_draws - run.first_draw < _LEAST_DRAWS:
             self.minutes = more_minutes(until)
-            raise TooFewDrawsError(f"too few draws in {until.minutes:g} minutes: raise --minutes")
+            if not self._has_more_of_path(run):
+                few = f"too few draws in {in_minutes(until.minutes)}: raise --minutes"
+                raise TooFewDrawsError(few)
         return "good" if is_good else "time"
+
+    def _has_more_of_path(self, run: "Run") -> bool:
+        """Whether the ladders by which the number was found have more draws than the chains."""
+        ladders = self.ladders
+        if ladders is None:
+            return False
+        kept = max(0, run.num_draws - run.first_draw) * self.plan.chains
+        return bool(kept < ladders.num_samples * ladders.num_chains)
 
     # -----------------------------------------------------------------------------------------
     # The results
     # -----------------------------------------------------------------------------------------
 
-    def details(self, data: str, model: str, thin: int, lengths: tuple[int, int]) -> dict[str, str]:
-        """Describe the data, the model and the run, for the last section of the report."""
-        texts = {"data": data, "model": model, **describe_run(self.plan, thin, *lengths)}
+    def details(
+        self,
+        data: str,
+        model: str,
+        thin: int,
+        lengths: tuple[int, int],
+        of_path: bool = False,
+    ) -> dict[str, str]:
+        """Describe the data, the model and the run, for the last section of the report.
+
+        :param of_path: whether the draws are those by which the number of components was found.
+        """
+        plan = self.plan
+        if of_path:
+            plan, thin = replace(plan, chains=self.ladders.num_chains), 1
+        texts = {"data": data, "model": model, **describe_run(plan, thin, *lengths)}
         return {**self._commands(), **texts}
 
     def _commands(self) -> dict[str, str]:
         """Say which command made the results and, if it has resumed the run, what began it."""
         from numpyro_rankings.report.findings import BEGUN_WITH
 
-        plan, commands = self.plan, {"command": self._command}
-        if self._resumes and any(x.startswith("--resume") for x in shlex.split(self._command)):
-            settings = {"--seed": plan.seed, "--chains": plan.chains, "--thin": plan.thin or 1}
-            if plan.length is not None:
-                settings["--warmup"] = plan.length.warmup
-            commands[BEGUN_WITH] = begun_with(self._command, self.out, settings)
-        return commands
+        begun = self._begun_with()
+        return {"command": self._command} | ({BEGUN_WITH: begun} if begun else {})
 
     def conclude(
         self,
@@ -573,10 +624,13 @@ class RunSession:
             error.add_note(f"{PROGRAM}: {kept}.{self._how_to_go_on()}")
 
     def _why(self, sampled: Sampled) -> str:
-        why = "interrupted"
+        why, sweeps = "interrupted", f"after {sampled.lengths[0]:,} sweeps of each chain."
         if sampled.ended == "time" and isinstance(self.plan.until, Goals):
-            why = f"stopped after {self.plan.until.minutes:g} minutes; the draws do not suffice"
-        return f"{why}, after {sampled.lengths[0]:,} sweeps of each chain."
+            why = f"stopped after {in_minutes(self.plan.until.minutes)}; the draws do not suffice"
+        if sampled.is_of_path:
+            chains = plural(sampled.mcmc.num_chains, "chain")
+            return f"{why}: they are of the {chains} by which the number was found, {sweeps}"
+        return f"{why}, {sweeps}"
 
     def _how_to_go_on(self) -> str:
         command = self._resumed()
@@ -628,6 +682,20 @@ def check_ess(plan: Plan) -> None:
     most = Monitor.LEAST_KEPT * plan.chains * (1 - BURN_IN) / _MARGIN
     if isinstance(plan.until, Goals) and plan.until.ess > most:
         raise UserError(f"--ess must be at most {most:,.0f} with {plural(plan.chains, 'chain')}")
+
+
+def devices_for(chains: int) -> "list[jax.Device] | None":
+    """Return as many devices as can have equally many of the chains, None for a single one."""
+    import jax
+
+    number = largest_divisor(chains, len(jax.devices()))
+    return jax.devices()[:number] if number > 1 else None
+
+
+def _of_path(ladders: Any) -> Sampled:
+    """Return the draws by which the number of components was found, all after a warm-up."""
+    num_draws = ladders.num_samples
+    return Sampled(ladders, "time", (ladders.num_warmup + num_draws, num_draws), is_of_path=True)
 
 
 def lengths_of(run: "Run", thin: int) -> tuple[int, int]:

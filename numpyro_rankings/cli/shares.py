@@ -2,7 +2,7 @@
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from numpyro_rankings.cli.arguments import UserError, note
 from numpyro_rankings.words import listed
@@ -10,7 +10,7 @@ from numpyro_rankings.words import listed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpyro_rankings.rankings import JudgeCovariates, Rankings
+    from numpyro_rankings.rankings import JudgeCovariates
     from numpyro_rankings.readers import Survey
     from numpyro_rankings.report.findings import Findings
 
@@ -51,8 +51,6 @@ def by_covariates(
     """
     if not names:
         return survey, None
-    import numpy as np
-
     from numpyro_rankings.rankings import RankingsError, judge_covariates
 
     if survey.rankings.are_partial or survey.rankings.kind == "comparisons":
@@ -75,21 +73,19 @@ def by_covariates(
                 f"({len(empty)} of {len(survey.about[name])} judges): write there what it means, "
                 "such as unknown, or leave these judges out of the file"
             )
-    of_label = np.argsort(survey.label_index)
-    frame = {name: [survey.about[name][k] for k in of_label] for name in names}
     try:
-        made = judge_covariates(cast("Rankings", survey.rankings), frame, names)
+        made = judge_covariates(survey, survey.about, names)
     except RankingsError as error:
         raise UserError(f"{file}: --shares-by: {error}") from None
     codes = [x.name for x in made.covariates.terms if not x.levels]
-    codes = [name for name in codes if len(set(frame[name])) <= _FEW_NUMBERS]
+    codes = [name for name in codes if len(set(survey.about[name])) <= _FEW_NUMBERS]
     if codes and tells:
         note(
             f"--shares-by takes {listed(codes)} as numbers with a linear effect: if these are "
             "codes, write them as text, such as r1"
         )
-    label_index = made.judges[survey.label_index]
-    return survey._replace(rankings=made.rankings, label_index=label_index), made.covariates
+    survey = survey._replace(rankings=made.rankings, label_index=made.judges)
+    return survey, made.covariates
 
 
 def with_shares(findings: "Findings", covariates: "JudgeCovariates | None") -> "Findings":

@@ -112,6 +112,10 @@ class GibbsKernel(ModelReader, MCMCKernel):
         """
         raise NotImplementedError(f"{type(self).__name__} has no clusters of rankings")
 
+    def with_prior_of(self, rankings: Rankings) -> "GibbsKernel":
+        """Return the kernel whose prior, with more rankings, is that with these."""
+        return self
+
     @abstractmethod
     def _init(self, rng_key: Array, init_params: dict | None, args: tuple, kwargs: dict) -> Any:
         """Return the state of one chain before the first sweep."""
@@ -317,4 +321,6 @@ def find_rankings(args: tuple, kwargs: dict) -> Rankings:
             return value
         if isinstance(value, Orders | Games):
             check_rankings(value)
-    raise TypeError("the kernel needs a Rankings among the arguments of mcmc.run(key, …)")
+    for value in (*args, *kwargs.values()):
+        check_rankings(value)
+    raise TypeError("the kernel needs rankings: mcmc.run(key, rankings)")

@@ -59,8 +59,9 @@ def check_arguments(args: tuple, kwargs: dict) -> None:
         refuse_masked("an argument of mcmc.run", value)
         if hasattr(value, "to_numpy"):
             raise TypeError(
-                f"the arguments of mcmc.run must be arrays or Rankings: pass frame.to_numpy() "
-                f"instead of a {type(value).__name__}, or see Rankings.from_dataframe"
+                f"the arguments of mcmc.run are arrays or Rankings, not a {type(value).__name__}: "
+                "pass frame.to_numpy() of points, Rankings.from_ranks(frame) of ranks in a column "
+                "for each item, or Rankings.from_dataframe(frame, judge=…, item=…, rank=…)"
             )
 
 

@@ -122,6 +122,8 @@ class RankingKernel(GibbsKernel):
         )
         key_labels = random.fold_in(key_orders, 2)
         z, orderings = self._move_labels(key_labels, state.z, orderings, given, orders)
+        key_items = random.fold_in(key_orders, 3)
+        z, orderings = self._move_items(key_items, z, orderings, given, orders)
         given = with_orderings(args, kwargs, orders, orderings)
         fields = {name: getattr(state, name) for name in GibbsState._fields}
         state = self._sweep(GibbsState(**fields | {"rng_key": rng_key, "z": z}), *given)
@@ -153,6 +155,12 @@ class RankingKernel(GibbsKernel):
 
         labels, orderings = draw_labels_and_orderings(key, orders, orderings, partition, likelihood)
         return z | {site: labels.astype(z[site].dtype)}, orderings
+
+    def _move_items(
+        self, key: Array, z: dict, orderings: Array, given: tuple[tuple, dict], orders: Orders
+    ) -> tuple[dict, Array]:
+        """Move items of the parameters and of the orderings together; not at all by default."""
+        return z, orderings
 
     def _with_orderings(
         self, state: Any, orders: Orders, orderings: Array, mistake: Array | None

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpyro.infer import MCMC
 
+from numpyro_rankings.posterior.boosted_trees import class_probabilities
+from numpyro_rankings.posterior.convergence import blocks, convergence, r_hats
 from numpyro_rankings.words import LABEL_FREE_QUANTITIES, listed, quantity_name, with_article
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# Functions import ArviZ, pandas and xarray, which take long to load and are not always needed.
+# Functions import pandas, which takes long to load and is not always needed.
 
 R_HAT_GOOD, R_HAT_BAD = 1.01, 1.05
 R_HAT_APART = 1.2  # above which it cannot be said when the chains will agree
@@ -24,6 +26,8 @@ OVERFLOW_BAD = 0.01  # share of the draws; a few draws that lack a slot do not c
 _DIVERGING_BAD, _MAX_DEPTH_CARE = 0.01, 0.01  # shares of the draws
 _ENERGY_FRACTION_CARE = 0.3  # Betancourt's
 _SITES_NAMED = 3
+_LEARN_FROM, _LEAST_R_STAR = 0.7, 20  # share of the draws, and their number
+_COLUMNS = "mean", "sd", "ess_bulk", "ess_tail", "r_hat"
 
 
 def as_dataset(group: Any) -> Any:
@@ -51,14 +55,17 @@ def diagnostics_table(data: Any) -> "pd.DataFrame":
         the chains differ (R-hat is then infinite), or ``"one chain"``.
     :raises TypeError: if ``data`` is anything else, such as the MCMC itself.
     """
-    posterior = posterior_of(data)
+    return table_of_scalars(_label_free_scalars(posterior_of(data)))
+
+
+def _label_free_scalars(posterior: Any) -> dict[str, np.ndarray]:
     scalars: dict[str, np.ndarray] = {}
     for name in LABEL_FREE_QUANTITIES:
         if name not in posterior or "cluster" in posterior[name].dims:
             continue  # one value per cluster depends on the labels
         labels = posterior["top_item"].values if name == "top_weights" else None
         scalars |= scalars_of(name, np.asarray(posterior[name], np.float64), labels)
-    return table_of_scalars(scalars)
+    return scalars
 
 
 def scalars_of(
@@ -83,66 +90,135 @@ def table_of_scalars(
 ) -> "pd.DataFrame":
     """Tabulate the diagnostics of scalars, each (chains, draws), as :func:`diagnostics_table`.
 
-    With **superchains**, groups of successive chains with one start, R-hat is `nested_r_hat`.
+    With **superchains**, groups of successive chains with one start, R-hat is nested R-hat.
     """
-    import arviz as az
     import pandas as pd
-    import xarray as xr
 
-    moving = {name: x for name, x in scalars.items() if np.ptp(x, axis=1).any()}
-    # R-hat is not defined for a single chain, and neither R-hat nor ESS where nothing moves.
-    dataset = xr.Dataset({name: (("chain", "draw"), x) for name, x in moving.items()})
-    columns: dict[str, Any] = {"ess_bulk": {}, "ess_tail": {}, "r_hat": {}}
-    if moving:
-        columns["ess_bulk"] = az.ess(dataset, method="bulk")
-        columns["ess_tail"] = az.ess(dataset, method="tail")
-        if superchains is not None:
-            columns["r_hat"] = {name: nested_r_hat(x, superchains) for name, x in moving.items()}
-        elif dataset.sizes["chain"] > 1:
-            columns["r_hat"] = az.rhat(dataset)
-    rows = []
-    for name, x in scalars.items():
-        row = {key: float(column.get(name, np.nan)) for key, column in columns.items()}
-        note = "" if len(x) > 1 else "one chain"
-        if np.ptp(x) == 0:
-            note = "constant"
-        elif name not in moving:
-            note, row["r_hat"] = "stuck", np.inf
-        rows.append({"mean": x.mean(), "sd": x.std(ddof=1), **row, "note": note})
-    return pd.DataFrame(rows, index=pd.Index(list(scalars), name="quantity"))
+    parts = [_diagnose(x, superchains) for x in blocks(list(scalars.values()))]
+    columns = dict(zip(_COLUMNS, np.concatenate([x for x, _ in parts]).T, strict=True))
+    notes = np.concatenate([notes for _, notes in parts])
+    index = pd.Index(list(scalars), name="quantity")
+    return pd.DataFrame({**columns, "note": notes}, index=index)
 
 
-def nested_r_hat(draws: np.ndarray, superchains: int) -> float:
-    """Return nested R-hat (rank-normalised, split), for many short chains.
+def largest_of(scalars: Mapping[str, np.ndarray], superchains: int | None, limit: float) -> float:
+    """Return the largest R-hat of :func:`table_of_scalars`, or the first above a limit."""
+    largest = np.nan
+    for x in blocks(list(scalars.values())):
+        notes = _notes(x)
+        if (notes == "one chain").any():
+            return np.nan
+        if (notes == "stuck").any():
+            return np.inf
+        if (moving := notes == "").any():
+            r_hat = float(r_hats(x[moving], superchains).max())
+            largest = r_hat if np.isnan(largest) else max(largest, r_hat)
+            if not r_hat <= limit:
+                return r_hat
+    return largest
 
-    It compares the means of groups of chains, where those of a group began at the same point, so
-    that it can be near 1 although each chain is short.
 
-    **References:** Margossian, Hoffman, Sountsov, Riou-Durand, Vehtari, Gelman, "Nested R-hat:
-    assessing the convergence of Markov chain Monte Carlo when running many short chains", Bayesian
-    Analysis (2024).
+def _notes(x: np.ndarray) -> np.ndarray:
+    """Return the notes of quantities, (quantities, chains, draws)."""
+    low, high = x.min(2), x.max(2)
+    with np.errstate(invalid="ignore"):  # what is not finite is not constant
+        is_still = (high - low == 0).all(1)
+        is_constant = is_still & (high.max(1) - low.min(1) == 0)
+    notes = np.where(is_constant, "constant", np.where(is_still, "stuck", ""))
+    return np.where((notes == "") & (x.shape[1] == 1), "one chain", notes).astype(object)
 
-    :param draws: (chains, draws), the chains of a group one after the other.
-    :param superchains: number of groups, 2 or more.
+
+def _diagnose(x: np.ndarray, superchains: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers of the table, and the notes, of quantities (quantities, chains, draws)."""
+    notes = _notes(x)
+    # R-hat is not defined for a single chain, and neither R-hat nor ESS where nothing moves
+    moving = (notes != "constant") & (notes != "stuck")
+    found = np.full((len(x), 3), np.nan)
+    found[moving] = convergence(x[moving], superchains)
+    found[notes == "stuck", 2] = np.inf
+    with np.errstate(invalid="ignore"):
+        about = [x.mean((1, 2)), x.reshape(len(x), -1).std(1, ddof=1)]
+    return np.column_stack([*about, found]), notes
+
+
+class RStar(NamedTuple):
+    """R* of some chains.
+
+    :param value: number of chains times the share of draws of which the classifier tells the chain.
+    :param draws: of R*, by the probabilities that it gives to each chain: their spread is the
+        uncertainty.
     """
-    import arviz as az
-    from scipy import stats
 
-    groups = np.repeat(np.arange(superchains), len(draws) // superchains)
-    if hasattr(az, "rhat_nested"):  # ArviZ 1.x
-        return float(az.rhat_nested(draws, superchain_ids=groups))
-    half = draws.shape[1] // 2
-    split = np.stack([draws[:, :half], draws[:, -half:]], axis=1)  # (chains, 2, half)
+    value: float
+    draws: np.ndarray
 
-    def of(values: np.ndarray) -> float:
-        ranks = stats.rankdata(values).reshape(superchains, -1, half)
-        z = stats.norm.ppf((ranks - 0.375) / (values.size + 0.25))  # Blom's scores
-        means = z.mean(-1)
-        within = z.var(-1, ddof=1).mean(1) + means.var(1, ddof=1)  # W_k and B_k, equation 7
-        between = means.mean(1).var(ddof=1)  # equation 6
-        return float(np.sqrt(1 + between / within.mean()))  # equation 8
+    def interval(self, probability: float = 0.9) -> tuple[float, float]:
+        """Return the central interval of R*."""
+        low, high = np.quantile(self.draws, [(1 - probability) / 2, (1 + probability) / 2])
+        return float(low), float(high)
 
-    return max(of(split), of(np.abs(split - np.median(split))))
+
+def r_star(
+    data: Any, *, split: bool = True, max_draws: int = 1000, num_draws: int = 1000, seed: int = 0
+) -> RStar:
+    """Return R*: whether a classifier can tell of which chain a draw is.
+
+    R-hat looks at one quantity at a time. R* looks at all of them together, and is above 1 also
+    where each of them agrees, but not, say, their correlation. Gradient-boosted trees learn from
+    70% of the draws, and are tried on the others. If chains cannot be told apart, R* is about 1; if
+    they can in all draws, it is their number. Successive draws that are alike raise it: thin them
+    to about their ESS.
+
+    **References:** Lambert and Vehtari, "R*: A robust MCMC convergence diagnostic with uncertainty
+    using decision tree classifiers", Bayesian Analysis (2022), Algorithms 1 and 2.
+
+    :param data: the result of :func:`to_inference_data`, of which the quantities that have no
+        labels are taken, or arrays (chains, draws, …) by name, such as
+        ``run.get_samples(group_by_chain=True)``.
+    :param split: whether the halves of a chain count as two, so that a drift is seen too.
+    :param max_draws: of each chain: if there are more, only every second, third, … is taken.
+    :param num_draws: number of draws of R* for its uncertainty.
+    :param seed: of the random numbers.
+    :raises ValueError: if a draw is not finite, there are fewer than 20 of each chain, nothing
+        moves, or there is a single chain that is not split.
+    :raises TypeError: if ``data`` is anything else.
+    """
+    if max_draws < _LEAST_R_STAR or num_draws < 1:
+        raise ValueError(f"max_draws must be at least {_LEAST_R_STAR}, and num_draws positive")
+    scalars: dict[str, np.ndarray] = {}
+    if isinstance(data, Mapping) and "posterior" not in data:
+        for name, x in data.items():
+            scalars |= scalars_of(str(name), np.asarray(x, np.float64))
+    else:
+        scalars = _label_free_scalars(posterior_of(data))
+    moving = {name: x for name, x in scalars.items() if np.ptp(x) != 0}
+    if not moving:
+        raise ValueError("all quantities are constant, so that chains cannot be told apart")
+    for name, x in moving.items():
+        if not np.isfinite(x).all():
+            raise ValueError(f"some draws of {name} are NaN or infinite")
+    draws = np.stack(list(moving.values()), axis=2)  # (chains, draws, quantities)
+    draws = draws[:, :: -(-draws.shape[1] // max_draws)]
+    if draws.shape[1] < _LEAST_R_STAR:
+        raise ValueError(f"R* needs at least {_LEAST_R_STAR} draws of each chain")
+    if split:
+        half = draws.shape[1] // 2
+        draws = np.concatenate([draws[:, :half], draws[:, -half:]])
+    if len(draws) < 2:
+        raise ValueError("R* needs at least two chains: use split=True for one")
+    return _r_star(draws, num_draws, np.random.default_rng(seed))
+
+
+def _r_star(draws: np.ndarray, num_draws: int, rng: np.random.Generator) -> RStar:
+    chains = np.repeat(np.arange(len(draws)), draws.shape[1])
+    points = draws.reshape(len(chains), -1)
+    order = rng.permutation(len(chains))
+    learn, test = np.split(order, [int(_LEARN_FROM * len(chains))])
+    probabilities = class_probabilities(points[learn], chains[learn], points[test], rng)
+    is_right = probabilities.argmax(1) == chains[test]
+    of_own_chain = probabilities[np.arange(len(test)), chains[test]]
+    shares = np.array([(rng.random(len(test)) < of_own_chain).mean() for _ in range(num_draws)])
+    return RStar(float(len(draws) * is_right.mean()), len(draws) * shares)
 
 
 class Verdict(NamedTuple):

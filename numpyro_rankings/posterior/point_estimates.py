@@ -8,6 +8,9 @@ pairs.
 """
 
 import hashlib
+import itertools
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -16,6 +19,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import ArrayLike
 
+from numpyro_rankings._system.cores import num_cores
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.posterior.partitions import (
     as_draws,
@@ -40,6 +44,7 @@ __all__ = [
 _MOST_COUNTS = 2**27  # cells of the table of counts against all draws
 _SEARCHED = 2**24  # counts that one sweep over the points reads during the search
 _MOST_TERMS = 2**27  # terms of the sums over all pairs of clusters that could be merged
+_AT_ONCE = 2**29  # bytes of the counts of descents that go on at the same time
 _MOST_SWEEPS = 100
 _MORE_CLUSTERS = 8  # slots beyond the largest number of clusters of a draw
 _MOST_STARTS = 64  # draws considered as starts
@@ -54,6 +59,8 @@ _MOST_DRAWS = 128  # of a short search; 31 of 5,680 led to a worse partition, 62
 _SHORT_SWEEPS = 12
 _LEAST_ENTROPY = 0.75  # of the mean entropy of the draws; below it a partition has lost some groups
 Loss = Literal["vi", "binder"]
+# by a digest of labels, what the best merge of two clusters makes of them
+_Merges = dict[bytes, np.ndarray | None]
 Method = Literal["search", "short search", "medoid", "given"]
 
 
@@ -195,16 +202,35 @@ def point_estimate(
     starts.append(np.arange(size, dtype=np.int32) % num_slots)
     starts += list(some[order[: num_starts // 2]])
     starts += [None] * max(num_starts - len(starts), 0)
-    ends = [_descend(start, kept, f, num_slots, rng) for start in starts[:num_starts]]
+    orders = [rng.permutation(size) for _ in starts[:num_starts]]
+    merges: _Merges = {}
+    ends = list(_descend_each(starts[:num_starts], kept, f, num_slots, orders, merges))
     best = _best(np.stack([*some[order[:1]], *ends]), kept, f).labels
     for _ in range(_MOST_ROUNDS):
-        better = _reseat_clusters(best, kept, f, num_slots, rng)
+        better = _reseat_clusters(best, kept, f, num_slots, rng, merges)
         if better is None:
             break
         best = better
     if len(kept) < len(every):
-        best = _descend(best, every, f, num_slots, rng)
+        best = _descend(best, every, f, num_slots, rng.permutation(size), {})
     return _best(best[None], draws, f)
+
+
+def _descend_each(
+    starts: Sequence[np.ndarray | None],
+    draws: np.ndarray,
+    f: np.ndarray,
+    num_slots: int,
+    orders: Sequence[np.ndarray],
+    merges: _Merges,
+) -> Iterator[np.ndarray]:
+    """Descend from each start, some at a time, and yield the ends in the order of the starts."""
+    counts = 4 * len(draws) * (int(draws.max()) + 1) * num_slots  # bytes of one descent
+    at_once = min(num_cores(), max(1, _AT_ONCE // counts))
+    with ThreadPoolExecutor(at_once) as pool:
+        yield from pool.map(
+            lambda *one: _descend(one[0], draws, f, num_slots, one[1], merges), starts, orders
+        )
 
 
 def reference_partition(
@@ -262,7 +288,9 @@ def reference_partition(
         kept = draws[evenly(len(draws), min(short, _MOST_DRAWS))].astype(np.int32)
         rng = np.random.default_rng(seed)
         starts = [medoid, np.zeros(size, np.int32)]
-        candidates += [_descend(x, kept, f, num_slots, rng, _SHORT_SWEEPS) for x in starts]
+        for start in starts:
+            order = rng.permutation(size)
+            candidates.append(_descend(start, kept, f, num_slots, order, {}, _SHORT_SWEEPS))
         method = "short search"
     candidates[1:] = [_merge_unmatched(labels, draws, f) for labels in candidates[1:]]
     of_draws = _sums_of_draws(draws, f)
@@ -295,16 +323,22 @@ def _merge_unmatched(labels: np.ndarray, draws: np.ndarray, f: np.ndarray) -> np
 
 
 def _reseat_clusters(
-    labels: np.ndarray, draws: np.ndarray, f: np.ndarray, num_slots: int, rng: np.random.Generator
+    labels: np.ndarray,
+    draws: np.ndarray,
+    f: np.ndarray,
+    num_slots: int,
+    rng: np.random.Generator,
+    merges: _Merges,
 ) -> np.ndarray | None:
     """A better partition found by reseating the points of one cluster, or None."""
     least = _losses(labels, draws, f).mean() - 1e-6 * np.diff(f).max()
     clusters = rng.permutation(int(labels.max()) + 1)[:_MOST_ROUNDS]
-    for cluster in clusters:
-        start = np.where(labels == cluster, -1, labels)
+    starts = [np.where(labels == cluster, -1, labels) for cluster in clusters]
+    for start, cluster in zip(starts, clusters, strict=True):
         # renumber the other clusters, so that the first slots are the ones in use
         start[start > cluster] -= 1
-        end = _descend(start, draws, f, num_slots, rng)
+    orders = [rng.permutation(len(labels)) for _ in starts]
+    for end in _descend_each(starts, draws, f, num_slots, orders, merges):
         if _losses(end, draws, f).mean() < least:
             return end
     return None
@@ -411,24 +445,34 @@ def _descend(
     draws: np.ndarray,
     f: np.ndarray,
     num_slots: int,
-    rng: np.random.Generator,
+    order: np.ndarray,
+    merges: _Merges,
     most_sweeps: int | None = None,
 ) -> np.ndarray:
     """Descend until neither moving a point nor merging two clusters lowers the expected loss.
 
-    It starts from a sequential allocation if there is no **start**.
+    It starts from a sequential allocation if there is no **start**. Points move in the **order**.
+    Several descents of the same draws share the **merges** of partitions where no point moves.
     """
     steps, columns = jnp.asarray(np.diff(f), float), jnp.asarray(draws.T)
-    order = jnp.asarray(rng.permutation(draws.shape[1]), jnp.int32)
     labels = np.full(draws.shape[1], -1, np.int32) if start is None else start
+    turns = jnp.asarray(order, jnp.int32)
     left = np.inf if most_sweeps is None else most_sweeps
     while True:
-        counts = jnp.asarray(_count(labels, draws, num_slots))
-        most = min(left, _MOST_SWEEPS)
-        moved, sweeps = _move_points(jnp.asarray(labels), counts, columns, steps, order, most)
-        labels = canonical_labels(moved)
-        left -= int(sweeps)
-        merged = _best_merge(labels, draws, f) if left > 0 else None
+        seats = jnp.asarray(labels), jnp.asarray(_count(labels, draws, num_slots))
+        for sweep in itertools.count(1):
+            *seats, moved = _move_points(*seats, columns, steps, turns)
+            labels = canonical_labels(seats[0])
+            key = hashlib.blake2b(labels.tobytes()).digest()
+            # a sweep from where another descent has ended would move no point
+            if not moved or sweep >= min(left, _MOST_SWEEPS) or merges.get(key, labels) is None:
+                break
+        left -= sweep
+        if left <= 0:
+            return labels
+        merged = merges[key] if key in merges else _best_merge(labels, draws, f)
+        if not moved:
+            merges[key] = merged
         if merged is None:
             return labels
         labels = merged
@@ -444,13 +488,13 @@ def _count(labels: np.ndarray, draws: np.ndarray, num_slots: int) -> np.ndarray:
 
 @jax.jit
 def _move_points(
-    labels: Array, counts: Array, columns: Array, steps: Array, order: Array, most_sweeps: Any
-) -> tuple[Array, Array]:
-    """Sweep over the points until none of them moves; points without a cluster are given one.
+    labels: Array, counts: Array, columns: Array, steps: Array, order: Array
+) -> tuple[Array, Array, Array]:
+    """Sweep once over the points, each to its best cluster; those without one are given one.
 
     :param counts: from :func:`_count`; **columns**, cluster of each point in each draw, (N, D).
     :param steps: f(n + 1) - f(n).
-    :return: the labels and the number of sweeps.
+    :return: the labels, the counts, and whether a point has moved.
     """
     every, slots = jnp.arange(counts.shape[0]), jnp.arange(counts.shape[2])
     least = 1e-6 * steps.max()  # beyond rounding
@@ -474,15 +518,10 @@ def _move_points(
         sizes = sizes.at[old].add(-leaves).at[best].add(moves)
         return labels.at[point].set(best), counts, sizes, moved | ~stays
 
-    def sweep(carry: tuple) -> tuple:
-        labels, counts, sizes, _, number = carry
-        start = labels, counts, sizes, jnp.array(False)
-        return *jax.lax.fori_loop(0, len(order), move, start), number + 1
-
     sizes = jnp.zeros(len(slots), jnp.int32).at[labels].add(labels >= 0)
-    carry = labels, counts, sizes, jnp.array(True), jnp.array(0)
-    labels, *_, number = jax.lax.while_loop(lambda c: c[3] & (c[4] < most_sweeps), sweep, carry)
-    return labels, number
+    start = labels, counts, sizes, jnp.array(False)
+    labels, counts, _, moved = jax.lax.fori_loop(0, len(order), move, start)
+    return labels, counts, moved
 
 
 def _best_merge(labels: np.ndarray, draws: np.ndarray, f: np.ndarray) -> np.ndarray | None:

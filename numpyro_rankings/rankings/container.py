@@ -1,5 +1,6 @@
 """The data container: rankings of n items, with counts, lists of any length, and choice sets."""
 
+import os
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -480,8 +481,24 @@ def check_rankings(rankings: Any) -> None:
         name = type(rankings).__name__
         raise TypeError(f"rankings must be a Rankings here, not {name}: {instead}")
     raise TypeError(
-        f"rankings must be a Rankings, got {type(rankings).__name__}; make it with "
-        "Rankings.from_orderings, from_ranks, from_dataframe or from_preflib"
+        f"rankings must be a Rankings, got {type(rankings).__name__}: {_made(rankings)}"
+    )
+
+
+def _made(given: Any) -> str:
+    """Say how to make rankings of what was given instead of them."""
+    if isinstance(getattr(given, "rankings", None), Rows):  # a survey
+        return "it has them, pass its .rankings"
+    if isinstance(given, str | os.PathLike):
+        return "read the file with read_rankings(path)"
+    if hasattr(given, "columns"):
+        return (
+            "Rankings.from_ranks(frame) makes it of a column for each item, "
+            "Rankings.from_dataframe(frame, judge=…, item=…, rank=…) of a row for each rank"
+        )
+    return (
+        "Rankings.from_ranks(array) makes it of the rank of each item, "
+        "Rankings.from_orderings(lists, num_items=…) of lists of items"
     )
 
 

@@ -180,6 +180,38 @@ def _refuse_name(name: str, known: Sequence[str], of: str) -> None:
     raise RankingsError(f"there is no column {name!r} of the {of}, only {some}{hint}")
 
 
+def names_of_index(df: Any) -> list[str] | None:
+    """Return the names in the index of a data frame; None of one that counts its rows."""
+    if not hasattr(df, "columns") or (df.index.name is None and df.index.dtype.kind in "iu"):
+        return None
+    return [str(x).strip() for x in df.index]
+
+
+def rows_of(of_rows: Sequence[str], names: Sequence[str], whose: str, are: str) -> list[int]:
+    """Return the row of a table for each name, and refuse rows of others.
+
+    :param of_rows: the name in each row.
+    :param whose: what the names are of, such as items, and **are**, what has happened to those.
+    """
+    place: dict[str, int] = {}
+    known = set(names)
+    for row, name in enumerate(of_rows):
+        if name not in known:
+            raise RankingsError(
+                f"the table of the {whose}, row {row + 1}: {name!r} is none of the {whose} that "
+                f"{are}{near(name, names)}"
+            )
+        if place.setdefault(name, row) != row:
+            raise RankingsError(
+                f"the table of the {whose}, rows {place[name] + 1} and {row + 1}: both are {name!r}"
+            )
+    missing = [name for name in names if name not in place]
+    if missing:
+        some = ", ".join(map(repr, missing[:5])) + (", …" if len(missing) > 5 else "")
+        raise RankingsError(f"the table of the {whose} has no row for {some}")
+    return [place[name] for name in names]
+
+
 def near(word: str, words: Iterable[str]) -> str:
     """Ask whether a word is meant that is like one that is not known, if there is any."""
     close = difflib.get_close_matches(word, list(words), n=2)

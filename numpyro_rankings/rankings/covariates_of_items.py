@@ -9,8 +9,10 @@ from numpyro_rankings.rankings.covariates import (
     Covariate,
     code_others,
     names_in,
+    names_of_index,
     near,
     read_covariate,
+    rows_of,
 )
 from numpyro_rankings.rankings.names import RankingsError
 
@@ -70,7 +72,7 @@ def item_covariates(
         all columns but that with the names.
     :param items: names of the items, such as ``rankings.items``.
     :param item: the column with the names of the items; by default ``item`` or, if there is none,
-        the first column.
+        the index of the data frame if it is of texts or has a name, and else the first column.
     :raises RankingsError: for an item without a row or with two, a row of no item, a column that
         is not there, a missing cell, a column with the same value in all rows, one with a level
         of its own for each item, and one that follows from others.
@@ -92,7 +94,7 @@ def item_covariates(
     """
     names = tuple(map(str, items))
     table, of_rows = _named_rows(df, item)
-    order = _rows_of(of_rows, names)
+    order = rows_of(of_rows, names, "items", "are ranked")
     columns = list(table.columns)
     if not columns:
         raise RankingsError("the table of the items has no column but that with their names")
@@ -127,31 +129,15 @@ def _named_rows(df: Any, item: str | None) -> tuple[Any, list[str]]:
         twice = next(c for c in columns if columns.count(c) > 1)
         raise RankingsError(f"the table of the items has two columns called {twice!r}")
     if item is None:
+        if "item" not in columns and (of_rows := names_of_index(df)) is not None:
+            return table, of_rows
         item = "item" if "item" in columns else columns[0] if columns else "item"
+    elif item not in columns and item == str(table.index.name):
+        return table, [str(x).strip() for x in table.index]
     if item not in columns:
         raise RankingsError(f"the table of the items has no column {item!r}{near(item, columns)}")
     names = [str(x).strip() for x in table[item]]
     return table.drop(columns=item), names
-
-
-def _rows_of(of_rows: list[str], items: Sequence[str]) -> list[int]:
-    """Return the row of each item."""
-    place: dict[str, int] = {}
-    for row, name in enumerate(of_rows):
-        if name not in items:
-            raise RankingsError(
-                f"the table of the items, row {row + 1}: {name!r} is none of the items that are "
-                f"ranked{near(name, items)}"
-            )
-        if place.setdefault(name, row) != row:
-            raise RankingsError(
-                f"the table of the items, rows {place[name] + 1} and {row + 1}: both are {name!r}"
-            )
-    missing = [name for name in items if name not in place]
-    if missing:
-        some = ", ".join(map(repr, missing[:5])) + (", …" if len(missing) > 5 else "")
-        raise RankingsError(f"the table of the items has no row for {some}")
-    return [place[name] for name in items]
 
 
 def _check_independent(names: Sequence[str], values: np.ndarray) -> None:

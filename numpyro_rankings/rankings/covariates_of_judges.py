@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -10,8 +10,15 @@ import numpy as np
 from jax import Array
 
 from numpyro_rankings.rankings.container import Rankings, check_rankings
-from numpyro_rankings.rankings.covariates import Covariate, names_in, read_covariate
+from numpyro_rankings.rankings.covariates import (
+    Covariate,
+    names_in,
+    names_of_index,
+    read_covariate,
+    rows_of,
+)
 from numpyro_rankings.rankings.names import RankingsError
+from numpyro_rankings.rankings.rows import Rows
 
 
 @jax.tree_util.register_pytree_node_class
@@ -88,21 +95,37 @@ class RankingsBy(NamedTuple):
     judges: np.ndarray
 
 
-def judge_covariates(rankings: Rankings, frame: Any, formula: str | Sequence[str]) -> RankingsBy:
+class _Survey(Protocol):
+    """What is taken of a :class:`~numpyro_rankings.readers.Survey`."""
+
+    @property
+    def rankings(self) -> Any: ...
+    @property
+    def label_index(self) -> np.ndarray: ...
+    @property
+    def judges(self) -> list[str] | None: ...
+
+
+def judge_covariates(
+    rankings: "Rankings | _Survey", frame: Any, formula: str | Sequence[str]
+) -> RankingsBy:
     """Prepare covariates of judges for :class:`~numpyro_rankings.infer.TemperedMixture`.
 
     A column of numbers has a linear effect, and one of text an effect of each level, in comparison
     with the commonest one; of equally common ones that is the first by the alphabet. Codes that are
     numbers, such as 1 to 5 for regions, are turned into text for this.
 
-    :param rankings: of N judges.
+    :param rankings: of N judges, or the survey of a file.
     :param frame: a data frame, or a mapping of the names of columns to values: one for each of the
-        N judges, in the order of ``rankings.expand()``.
+        N judges, in the order of ``rankings.expand()``, or of the survey, as ``survey.about``.
+        Rows of a data frame whose index is of texts or has a name are matched by it to the judges
+        of a survey, if it names them.
     :param formula: names of columns joined by +, or a list of names.
     :return: the rankings, whose rows have one ranking and one value of the covariates each, the
         covariates, both of which ``mcmc.run`` takes, and where each judge is in these rankings.
     :raises RankingsError: if a column is not there, has no value in some row, has one value only,
-        or is text with more than 20 levels; and of interactions and functions of columns.
+        or is text with more than 20 levels; of interactions and functions of columns; and if the
+        index has no row of a judge, two, or one of nobody.
 
     .. doctest::
 
@@ -113,7 +136,14 @@ def judge_covariates(rankings: Rankings, frame: Any, formula: str | Sequence[str
        >>> made.covariates.columns, made.covariates.design.shape
        (('region: s', 'age'), (3, 2))
     """
+    of_labels = None
+    if not isinstance(rankings, Rows) and hasattr(rankings, "label_index"):
+        survey, rankings = rankings, rankings.rankings
+        of_labels, of_rows = np.asarray(survey.label_index), names_of_index(frame)
+        if survey.judges is not None and of_rows is not None:
+            frame = frame.iloc[rows_of(of_rows, survey.judges, "judges", "were read")]
     check_rankings(rankings)
+    assert isinstance(rankings, Rankings)
     columns = {str(name): frame[name] for name in frame}
     names = names_in(formula, list(columns), "judges")
     terms, parts, start = list[Covariate](), [], 0
@@ -128,7 +158,10 @@ def judge_covariates(rankings: Rankings, frame: Any, formula: str | Sequence[str
         terms.append(term)
         parts.append(np.round(coded, 6))  # so that equal values are one cell
         start += len(term.columns)
-    design, cells = np.unique(np.hstack(parts), axis=0, return_inverse=True)
+    coded = np.hstack(parts)
+    if of_labels is not None:
+        coded = coded[np.argsort(of_labels)]
+    design, cells = np.unique(coded, axis=0, return_inverse=True)
     merged, row_of_given = rankings.merged()
     rows = row_of_given[np.asarray(rankings.row_index)]
     keys, of_judges, counts = np.unique(
@@ -141,6 +174,7 @@ def judge_covariates(rankings: Rankings, frame: Any, formula: str | Sequence[str
         jnp.asarray(np.repeat(keys[:, 1], counts), jnp.int32),
         tuple(terms),
     )
+    judges = judges if of_labels is None else judges[of_labels]
     return RankingsBy(merged._take(keys[:, 0], counts), covariates, judges)
 
 

@@ -45,6 +45,20 @@ _NO_RANK = set(
     "blank|blank vote|left blank|no vote|not voted|no selection|skip|missing|abstain|abstained|"
     "spoiled|spoilt|invalid|void|empty|blanks".split("|")
 )
+# texts that say of an item without a rank that it was offered, and that it was not
+_WAS_OFFERED = re.compile(
+    r"d\.?n\.?f\.?|did not finish|ret\.?|retired|dsq|dq|disqualified|not classified|"
+    r"offered(?:,? (?:but )?not ranked)?",
+    re.IGNORECASE,
+)
+_WAS_NOT_OFFERED = re.compile(
+    r"d\.?n\.?[sq]\.?|did not (?:start|qualify|enter|take part)|unavailable|"
+    r"(?:(?:n/?a|n\.a\.)\W+)?(?:was |were |is |i )?(?:not|never|wasn't|isn't|haven't) "
+    r"(?:offered|shown|presented|displayed|available|tried|tasted|seen|entered|assigned|"
+    r"(?:on|in) (?:the|my|this) \w+)",
+    re.IGNORECASE,
+)
+_NOT_APPLICABLE = re.compile(r"(?:n/?a|n\.a\.)\s*[-–—:(].*", re.IGNORECASE)
 _NO_RANK_CODES = {0, -1, -9, -99, -999, 88, 98, 99, 888, 999, 9999}
 _IN_BRACKETS = re.compile(r"<[^<>]*>|\[[^\[\]]*\]|\([^()]*\)|\{[^{}]*\}|\*[^*]*\*")
 EMPTY = "empty"  # what an empty cell is called among texts
@@ -142,33 +156,35 @@ def read_offered(
     return emptied, np.stack(said, axis=1), notes
 
 
+def said_of_offer(text: str) -> bool | None:
+    """Return what a text says of an item without a rank: that it was offered, or not, or nothing.
+
+    Who did not finish has started, and who did not start has not.
+    """
+    if _WAS_OFFERED.fullmatch(text):
+        return True
+    return False if _WAS_NOT_OFFERED.fullmatch(text) else None
+
+
+def _says_no_rank(text: str) -> bool:
+    """Return whether a text says in words that nothing is ranked, or that it was not offered."""
+    is_known = text.casefold() in _NO_RANK or said_of_offer(text) is not None
+    return is_known or _NOT_APPLICABLE.fullmatch(text) is not None
+
+
 def text_key(text: str) -> str:
     """Return what texts have in common that mean the same: case, and forms of numbers."""
     number = whole_number(text)
     return text.casefold() if number is None else str(number)
 
 
-def refuse_missing_ranks(
-    grid: Grid, columns: Sequence[Column], num_items: int | None, missing: Sequence[str]
-) -> None:
-    """Refuse texts that may mean that an item is not ranked, and say how to say so."""
-    for column in columns:
-        for text in column.values:
-            number = whole_number(text)
-            if number is None:
-                is_meant = text.casefold() in _NO_RANK
-            else:
-                is_meant = number in _NO_RANK_CODES and (
-                    number < 1 or (num_items is not None and number > num_items)
-                )
-            if text and is_meant:
-                was, was_not = (option(x, text, False) for x in ("offered", "not_offered"))
-                raise RankingsError(
-                    f"{grid.at_text(column, text)}: expected a rank, a whole number from 1, or "
-                    f"nothing, got {text!r}{in_cells(columns, text)}; if it means that the item "
-                    f"is not ranked, add {option('missing', [*missing, text])}, or {was} or "
-                    f"{was_not} if it says whether the item was offered"
-                )
+def means_no_rank(text: str, num_items: int | None) -> bool:
+    """Return whether a text among ranks may mean that an item is not ranked."""
+    number = whole_number(text)
+    if number is None:
+        return _says_no_rank(text)
+    is_rank = number > 0 and (num_items is None or number <= num_items)
+    return number in _NO_RANK_CODES and not is_rank
 
 
 def refuse_missing_items(
@@ -184,14 +200,14 @@ def refuse_missing_items(
     :param are_ballots: whether a few capitals among other names are a code, too.
     """
     texts = dict.fromkeys(text for column in columns for text in column.values if text)
-    num_names = sum(sum(map(str.isalpha, text)) > 2 for text in texts)
+    num_names = sum(sum(map(str.isalpha, x)) > 2 and not _says_no_rank(x) for x in texts)
     capitals = {text for text in texts if text.isupper() and len(text) < 4}
     if not are_ballots or any(x.isupper() and x not in capitals for x in texts):
         capitals = set()
     for column in columns:
         for text in column.values:
             is_code = _is_code(text) or (text in capitals and len(capitals) == 1)
-            is_odd = text.casefold() in _NO_RANK or (num_names > 1 and is_code)
+            is_odd = _says_no_rank(text) or (num_names > 1 and is_code)
             if text and is_odd and text not in (known or ()):
                 raise RankingsError(
                     f"{grid.at_text(column, text)}: is {text!r} an item?"

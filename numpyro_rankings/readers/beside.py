@@ -1,5 +1,6 @@
 """Columns of small numbers beside a ballot, such as a precinct: recognised, and asked about."""
 
+import itertools
 import re
 from collections.abc import Sequence
 from typing import NoReturn
@@ -46,6 +47,8 @@ def refuse_column_beside(
         _ask(grid, picked, k, spec, f"Its name has no {_RACE!r}, as those of the others have")
     # words for blank cells may be among the numbers
     have_numbers = (2 * (numbers < 0).sum(0) <= len(numbers)).all()
+    if have_numbers:
+        _refuse_several_questions(grid, picked, np.maximum(numbers[:_LOOKED_AT], 0))
     found = _beside_lists(np.maximum(numbers[:_LOOKED_AT], 0)) if have_numbers else None
     if found is None:
         return
@@ -75,6 +78,41 @@ def _beside_race(table: Table, picked: Sequence[int], numbers: np.ndarray) -> in
         return None
     others = np.flatnonzero(~is_of_race & (numbers >= 0).all(0))
     return int(others[0]) if len(others) else None
+
+
+def _refuse_several_questions(grid: Grid, picked: Sequence[int], numbers: np.ndarray) -> None:
+    """Refuse columns of several questions, each of which ranks its own items 1, 2, … once each."""
+    numbers = numbers[(numbers > 0).any(1)]
+    ends = [0]
+    while ends[-1] < numbers.shape[1]:
+        later = range(ends[-1] + 2, numbers.shape[1] + 1)
+        end = next((k for k in later if _are_mostly_lists(numbers[:, ends[-1] : k])), None)
+        if end is None:
+            return
+        ends.append(end)
+    is_whole = int(_are_lists(numbers).sum()) > _FEW_LISTS * len(numbers)
+    fewest = _FEWEST_ROWS if min(np.diff(ends), default=0) > 2 else _FEWEST_ROWS_OF_TWO
+    if len(ends) == 2 or is_whole or len(numbers) < fewest:
+        return
+    names = [[grid.columns[k] for k in picked[a:b]] for a, b in itertools.pairwise(ends)]
+    each = [f"{x[0]!r} to {x[-1]!r}" for x in names]
+    raise RankingsError(
+        f"{grid.header_place}: the columns seem to be those of {len(names)} questions, "
+        f"{' and '.join(each)}: each has the numbers 1, 2, … once; pick those of one question, "
+        f"such as {option('columns', _pattern_of(names[0], grid.columns) or names[0])}"
+    )
+
+
+def _pattern_of(names: Sequence[str], columns: Sequence[str]) -> str:
+    """Return how the names begin, and no others, with a star; nothing if they do not."""
+    alike = itertools.takewhile(lambda x: len(set(x)) == 1, zip(*names, strict=False))
+    stem = "".join(x[0] for x in alike)
+    is_own = not any(x.startswith(stem) for x in columns if x not in names)
+    return f"{stem}*" if stem and is_own and not set("*?[]") & set(stem) else ""
+
+
+def _are_mostly_lists(numbers: np.ndarray) -> bool:
+    return int(_are_lists(numbers).sum()) >= _MOST_LISTS * len(numbers)
 
 
 def _beside_lists(numbers: np.ndarray) -> tuple[int, int, int, int] | None:

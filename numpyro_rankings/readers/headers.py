@@ -55,8 +55,9 @@ _BEFORE_ITEM = re.compile(
 )
 _AFTER_ITEM = re.compile(r"^(?:\]|\)|: *\S|\s[-–—|/>]\s|\s*[\[(]|\n)")
 _TOTALS = re.compile(
-    r"(?:grand |sub-?)?(?:totals?|sums?|averages?|means?|median|count|summe|gesamt|mittelwert|"
-    r"durchschnitt|moyenne|total général)\W*",
+    r"(?:(?:grand |sub-?)?(?:totals?|sums?|averages?|means?|median|count|summe|gesamt|mittelwert|"
+    r"durchschnitt|moyenne|total général)|(?:average|mean|overall|final|total) (?:ranks?|rankings?|"
+    r"places?)|overall|consensus|borda(?: count| score)?|Σ)\W*",
     re.IGNORECASE,
 )
 

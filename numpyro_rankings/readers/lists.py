@@ -143,11 +143,14 @@ def _levels(
 
 def are_ranks_with_ties(numbers: np.ndarray) -> bool:
     """Return whether the numbers of each row, (rows, items), are ranks; 0 is none."""
-    ordered = np.sort(numbers, axis=1)
-    of_list, _ = np.nonzero(ordered > 0)
-    ranks, lengths = ordered[ordered > 0], (ordered > 0).sum(1)
+    return are_ranks_of_lists(np.nonzero(numbers > 0)[0], numbers[numbers > 0])
+
+
+def are_ranks_of_lists(of_list: np.ndarray, ranks: np.ndarray) -> bool:
+    """Return whether the numbers of each list are ranks, perhaps with ties, both (entries,)."""
+    order, lengths = np.lexsort((ranks, of_list)), np.bincount(of_list)
     place = np.arange(len(of_list)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    return not _levels(of_list, ranks, place, len(numbers))[1].any()
+    return not _levels(of_list[order], ranks[order], place, len(lengths))[1].any()
 
 
 def ranks_of_means(

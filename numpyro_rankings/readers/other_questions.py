@@ -1,4 +1,4 @@
-"""Tables that are no rankings: ticks, ratings, rows of sums, and rows that slid to a side."""
+"""Tables that are no rankings: ticks, pairs, rows of sums, and rows that slid to a side."""
 
 import itertools
 import re
@@ -10,17 +10,15 @@ import numpy as np
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_shown
 from numpyro_rankings.readers.answers import numbers_in, rank_in_words
-from numpyro_rankings.readers.grids import Column, Grid, whole_number
-from numpyro_rankings.readers.lists import are_ranks_with_ties
-from numpyro_rankings.readers.outcomes import TIES, are_margins, number_of
-from numpyro_rankings.readers.questions import OF_JUDGES, QuestionSpec
+from numpyro_rankings.readers.grids import Column, Grid, table_of, whole_number
+from numpyro_rankings.readers.outcomes import TIES, are_margins, number_of, refuse_scale
+from numpyro_rankings.readers.questions import OF_JUDGES, QuestionSpec, meaning_of_header
 from numpyro_rankings.readers.votes import letters
-from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
 
 _FEWEST_PAIRS = 3  # rows, by which pairs are known
 _RARE = 0.01  # share of the rows that may have slid
-_TICKS = set(
+TICKS = set(
     "x|✓|✔|yes|true|checked|ticked|selected|y|on|no|false|unchecked|not selected".split("|")
 )
 # letters of the names of columns of pairs: of the one above, and of the other
@@ -34,6 +32,7 @@ _OUTCOMES = _ABOVE | set(
 )
 _MARGINS = set("score margin difference diff spread".split())
 _OUTCOMES |= _MARGINS
+_AMOUNTS = set("rating strength scale degree intensity slider answer points".split())
 _KINDS = "item|team|player|model|option|answer|response|candidate|stimulus"
 _KIND = re.compile(rf"(?:{_KINDS})?(.+?)(?:{_KINDS}|name|id|code)*")  # around a word
 _SIDES = {"", *"012abhdwl", "left", "right", "home", "away", "white", "black", "tie", "draw"}
@@ -122,7 +121,9 @@ def columns_of_games(grid: Grid, picked: Sequence[str]) -> list[str]:
         numbers = [x for x in scores if any(grid.column(x).values)]
     if len(numbers) not in (1, 2) or len(numbers) == len(scores) == 2:
         return []
-    texts = [grid.column(x) for x in picked if x not in (*numbers, *of_numbers)]
+    others = [grid.column(x) for x in picked if x not in (*numbers, *of_numbers)]
+    # ranks with codes among them are no names
+    texts = [x for x in others if 2 * sum(map(str.isdigit, x.values)) < len(x.values)]
     for one, two in itertools.combinations(texts, 2):
         known = [{*x.values} - {""} for x in (one, two)]
         if 2 * len(known[0] & known[1]) >= min(map(len, known)) > 1:
@@ -144,6 +145,15 @@ def columns_without_outcome(grid: Grid, picked: Sequence[str]) -> tuple[str, str
         return None
     one, two = ({*grid.column(x).values} - {""} for x in found[0])
     return found[0] if one & two else None
+
+
+def refuse_pairs_on_a_scale(grid: Grid, picked: Sequence[str]) -> None:
+    """Refuse two items beside a number on a scale, which says how much one of them is preferred."""
+    two = columns_without_outcome(grid, picked)
+    for name in picked if two is not None else ():
+        word = letters(name)
+        if two is not None and name not in two and (word in _OUTCOMES or word in _AMOUNTS):
+            refuse_scale(grid, grid.column(name), two)
 
 
 def have_winners(grid: Grid, picked: Sequence[str]) -> bool:
@@ -201,7 +211,7 @@ def _names_of_pair(name_of: Mapping[str, str]) -> tuple[tuple[str, str], tuple[s
     return None
 
 
-def refuse_best_and_worst(grid: Grid, picked: Sequence[str]) -> None:
+def refuse_best_and_worst(grid: Grid, picked: Sequence[str], spec: QuestionSpec) -> None:
     """Refuse rows that say the best and the worst of the items in the other columns."""
     of_ends = [
         [x for x in picked if re.fullmatch(word, letters(x))]
@@ -214,7 +224,11 @@ def refuse_best_and_worst(grid: Grid, picked: Sequence[str]) -> None:
     said = texts[ends[0]] | texts[ends[1]]
     others = [x for x in picked if x not in ends and texts[x] & said]
     known = set().union(*(texts[x] for x in others))
-    if len(others) > 1 and said <= known:
+    shown = [grid.column(x).mapped(str, object) for x in others]
+    best = grid.column(ends[0]).mapped(str, object)
+    # columns of places have the best in one of them only
+    are_places = not any(x in row for x, *row in zip(best, *shown, strict=True))
+    if len(others) > 1 and said <= known and not are_places:
         raise RankingsError(
             f"{grid.header_place}: {ends[0]!r} and {ends[1]!r} seem to say the best and the worst "
             f"of the items in {names_shown(list(map(repr, others)))}: write each row as one list "
@@ -222,13 +236,21 @@ def refuse_best_and_worst(grid: Grid, picked: Sequence[str]) -> None:
             f"{option('layout', 'cell', False)}, {option('unranked', 'not-offered', False)} and "
             f"{option('items')} with all names"
         )
+    if others or not texts[ends[0]] & texts[ends[1]] or any(map(rank_in_words, said)):
+        return
+    columns = option("columns", ends)
+    asked = spec._replace(judge=None)
+    of_judges = [x.name for x in grid.cells if meaning_of_header(x, asked) == "judge"]
+    judge = f"{option('judge', of_judges[0])}, " if of_judges else ""
+    raise RankingsError(
+        f"{grid.header_place}: {ends[0]!r} and {ends[1]!r} seem to say the best and the worst of "
+        f"some items: {judge}{columns} and {option('layout', 'pairs')} read that the one is "
+        "preferred to the other, and nothing of the others that were shown"
+    )
 
 
-def refuse_other_questions(grid: Grid, columns: Sequence[Column], spec: QuestionSpec) -> None:
-    """Refuse columns of ticks, of sums below the ranks, and of ratings.
-
-    Ratings are numbers of which many are the same, and which are no ranks with ties.
-    """
+def refuse_other_questions(grid: Grid, columns: Sequence[Column]) -> None:
+    """Refuse columns of ticks, and of sums below the ranks."""
     texts = [{x for x in column.values if x} for column in columns]
     names = [column.name for column in columns]
     ticked = all(map(_is_of_ticks, texts, names)) and any(texts)
@@ -238,26 +260,25 @@ def refuse_other_questions(grid: Grid, columns: Sequence[Column], spec: Question
         is_ticked = np.stack([~column.is_blank() for column in columns], axis=1)
         _refuse_ticks(grid, columns, is_ticked.sum(1) > 1 if ticked else listed > 1)
     _refuse_ranks_from_0(grid, columns, numbers)
-    ordered = np.sort(numbers, axis=1)
-    is_tied = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] > 0)).any(1)
-    are_many = is_tied.sum() > 1 and 2 * is_tied.sum() >= (listed > 1).sum()
-    turned = np.where(numbers > 0, numbers.max(initial=0) + 1 - numbers, numbers)
-    ranks = turned if spec.highest_first else numbers
-    if are_many and spec.ties is None and not are_ranks_with_ties(ranks):
-        row = int(np.argmax(is_tied))
-        of_row = numbers[row].tolist()
-        k, i = next(
-            (k, i)
-            for k, i in itertools.combinations(range(len(names)), 2)
-            if of_row[k] == of_row[i] > 0
-        )
-        raise RankingsError(
-            f"{grid.where(row)}: {names[k]!r} and {names[i]!r} both have {of_row[k]}, and in "
-            f"{int(is_tied.sum()):,} of {plural(int((listed > 1).sum()), 'row')} a number comes "
-            f"twice, as in ratings; if these are ranks with ties, {option('ties', 'exact', False)} "
-            f"reads them, and {option('overvote', 'stop', False)} ends a list before its first tie"
-        )
+    _refuse_ends(grid, columns)
     _refuse_sums(grid, columns, numbers)
+
+
+def _refuse_ends(grid: Grid, columns: Sequence[Column]) -> None:
+    """Refuse 1 for the best and -1 for the worst of the items of a row."""
+    signs = {"1": 1, "-1": -1, "0": 0, "": 0}
+    columns = [x for x in columns if signs.keys() >= {*x.values}]
+    if len(columns) < 3:
+        return
+    said = table_of(columns, signs.__getitem__)
+    if (((said > 0).sum(1) == 1) & ((said < 0).sum(1) == 1)).all():
+        one, two = (columns[int(np.argmax(said[0] == sign))].name for sign in (1, -1))
+        raise RankingsError(
+            f"{grid.where(0)}: {one!r} has 1 and {two!r} has -1, as the best and the worst in each "
+            "row: write each row as one list with the others tied in the middle, such as "
+            f"'A; B & C; D', and add {option('layout', 'cell', False)} and "
+            f"{option('unranked', 'not-offered', False)}"
+        )
 
 
 def _refuse_ranks_from_0(grid: Grid, columns: Sequence[Column], numbers: np.ndarray) -> None:
@@ -296,7 +317,7 @@ def _refuse_ticks(grid: Grid, columns: Sequence[Column], rows: np.ndarray) -> No
 def _is_of_ticks(texts: set[str], name: str) -> bool:
     """Return whether a column says in each row that its item was chosen, or that it was not."""
     words = {x.casefold() for x in texts}
-    return words <= _TICKS or words == {name.casefold()} or (words <= {"0", "1"} and "0" in words)
+    return words <= TICKS or words == {name.casefold()} or (words <= {"0", "1"} and "0" in words)
 
 
 def _refuse_sums(grid: Grid, columns: Sequence[Column], numbers: np.ndarray) -> None:

@@ -17,6 +17,7 @@ TIES = set(
     "tie tied draw drawn both equal equallygood bothequal bothgood bothbad same thesame neither "
     "tiebothbad nopreference nodifference indifferent".split()
 )
+_NO_ANSWER = {8, 9, 77, 88, 97, 98, 99, 888, 999}  # codes beside numbers for the items
 _GAMES = {"1/2-1/2": TIE, "½-½": TIE, "1/2": TIE}
 _SCORE = {"1": FIRST, "0": SECOND, "0.5": TIE, "0,5": TIE, "½": TIE, "1/2": TIE}
 _NUMBERS = {"1": FIRST, "2": SECOND, "0": TIE, "x": TIE}
@@ -33,6 +34,9 @@ _DATE = re.compile(
     r"\d{1,2}[-./ ]+[^\W\d_]{3,4}\.?|[^\W\d_]{3,4}\.?[-./ ]+\d{1,2}|\d{4}-\d\d-\d\d.*"
 )
 _OF_MARGINS = re.compile(r"score|result|outcome|margin|diff|spread")
+_OF_AMOUNTS = re.compile(
+    r"score|margin|diff|spread|points?|rating|strength|scale|degree|intensity|slider"
+)
 _OF_SCORES = re.compile(r"result|score|win(?!ner|ning)|won|point|outcome")
 
 
@@ -83,6 +87,8 @@ def read_outcomes(
             f"{one!r} and {two!r}; if it is a word for the outcome, write {first!r}, {second!r} or "
             "tie instead"
         )
+    if is_open.all():
+        refuse_scale(grid, outcome, sides)
     counts = outcome.keep(is_open).counts()
     meaning = _meanings(grid, outcome, sides, counts, {x.casefold() for x in items})
     said = np.where(is_open, outcome.mapped(lambda text: meaning.get(text, -1)), said)
@@ -146,6 +152,27 @@ def _meanings(
         if sum(counts[x] for x in codes) > sum(counts[x] for x in best):
             best = codes
     return best
+
+
+def refuse_scale(grid: Grid, outcome: Column, sides: tuple[str, str]) -> None:
+    """Refuse numbers that say how much one of two items is preferred, such as 1 to 5.
+
+    Nothing says which of the items the high ones prefer, nor where the middle is.
+    """
+    numbers = {number_of(text) for text in outcome.values if text}
+    is_amount = _OF_AMOUNTS.search(letters(outcome.name)) is not None
+    if not numbers or any(np.isnan(x) for x in numbers) or numbers <= {0, 0.5, 1}:
+        return
+    if not is_amount and numbers - _NO_ANSWER <= {0, 1, 2}:
+        return
+    high = max(numbers)
+    text = next(x for x in outcome.values if x and number_of(x) == high)
+    raise RankingsError(
+        f"{grid.at_text(outcome, text)}: the numbers in {outcome.name!r}, from {min(numbers):g} to "
+        f"{high:g}, seem to say how much one of two items is preferred, and not which: write "
+        f"{sides[0]!r}, {sides[1]!r} or tie instead, or into a column called score numbers above "
+        f"0 where {sides[0]!r} is preferred, below 0 where {sides[1]!r} is, and 0 for a tie"
+    )
 
 
 def are_margins(name: str, texts: Iterable[str]) -> bool:

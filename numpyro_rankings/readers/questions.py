@@ -29,6 +29,11 @@ OF_JUDGES = re.compile(
     r"(?:.*[\W_])?(?i:id|judge|voter|respondent|participant|rater|user|ballot|name)s?"
     r"(?:[\W_]?(?i:id|no|nr|name))?|.*[a-z]I[Dd]|(?:(?i:lfd\.? ?)?(?i:no|nr)\.?|#)"
 )
+_OF_PEOPLE = re.compile(
+    r"(?:.*[\W_])?(?:judge|voter|respondent|participant|rater|user)s?(?:[\W_]?(?:id|no|nr|name))?|"
+    r"id",
+    re.I,
+)
 _OF_COUNTS = re.compile(
     r"n|(?:num(?:ber)?[\W_]?(?:of[\W_])?)?(?:counts?|votes|voters|judges|ballots)|freq(?:uency)?",
     re.I,
@@ -391,6 +396,30 @@ def read_judges(grid: Grid, name: str, rows: np.ndarray, are_tasks: bool = False
     return column.mapped(str, object)[rows]
 
 
+def refuse_judges_left_out(grid: Grid, spec: QuestionSpec, rows: np.ndarray) -> None:
+    """Refuse to leave out a column, such as one of e-mail addresses, that names a judge twice."""
+    if spec.judge is not None or spec.counts is not None or not spec.patterns:
+        return
+    for column in grid.cells:
+        if column.name in spec.special or spec.may_pick(column.name):
+            continue
+        texts = column.keep(rows)
+        texts = texts.keep(~texts.is_blank())
+        are_mails = 2 * sum("@" in text for text in texts.values) > len(texts.values)
+        number = len(texts.codes) - len(texts.values)
+        if (are_mails or _OF_PEOPLE.fullmatch(column.name)) and 0 < 3 * number <= len(texts.codes):
+            codes = column.codes[rows]
+            again = is_repeated(codes) & ~column.is_blank()[rows]
+            row = rows[int(np.argmax(again))]
+            first = rows[int(np.argmax(codes == column.codes[row]))]
+            raise RankingsError(
+                f"{grid.where(row)}: {column.name!r} is {column.text(row)!r}, as in "
+                f"{grid.where(first)}{grid.also(rows[again])}: if it names the judges, add "
+                f"{option('judge', column.name)} and {option('duplicates')}, and otherwise "
+                f"{option('about', [*spec.about, column.name], False)}"
+            )
+
+
 def refuse_no_judge(grid: Grid, column: Column, rows: np.ndarray, without: str) -> NoReturn:
     """Refuse rows without a judge; **without** says what it is to leave out the option."""
     raise RankingsError(
@@ -408,15 +437,28 @@ def meaning_of_header(column: Column, spec: QuestionSpec) -> str:
     is_whole = _has_numbers(column) and "" not in column.values
     numbers = [whole_number(text) or 0 for text in column.values] if column.name == "#" else []
     counts = is_whole and numbers != sorted(numbers)
-    if spec.judge is None and OF_JUDGES.fullmatch(column.name) and not counts:
+    is_count = is_whole and _OF_COUNTS.fullmatch(column.name) is not None
+    is_repeated_count = is_count and len(column.values) < len(column.codes)
+    is_of_judges = OF_JUDGES.fullmatch(column.name) and not (counts or is_repeated_count)
+    if spec.judge is None and is_of_judges:
         return "judge"
-    if spec.counts is None and is_whole and (counts or _OF_COUNTS.fullmatch(column.name)):
+    if spec.counts is None and (counts or is_count) and not is_one_number(column):
         return "count"
     texts = [text for text in column.values if text]
     num_lists = sum(re.search(_BETWEEN_OFFERS, text) is not None for text in texts)
     if spec.offers is None and _OF_OFFERS.fullmatch(column.name) and 2 * num_lists > len(texts):
         return "offered"
     return ""
+
+
+def is_one_number(column: Column) -> bool:
+    """Return whether a column has one number above 1 in all rows, and is not called count.
+
+    It may be the number of all items or judges.
+    """
+    numbers = {whole_number(text) or 0 for text in column.values}
+    is_named = re.fullmatch(r"counts?|freq(?:uency)?", column.name, re.IGNORECASE)
+    return len(numbers) == 1 < len(column.codes) and max(numbers) > 1 and not is_named
 
 
 def are_times(column: Column) -> bool:

@@ -13,11 +13,12 @@ from numpyro_rankings.readers.answers import (
     BAD,
     GOOD,
     in_cells,
+    means_no_rank,
     numbers_in,
     rank_in_words,
     ranks_in,
     read_offered,
-    refuse_missing_ranks,
+    said_of_offer,
     without_missing,
 )
 from numpyro_rankings.readers.grids import Column, Grid, column_of_texts, whole_number
@@ -25,6 +26,7 @@ from numpyro_rankings.readers.headers import common_text
 from numpyro_rankings.readers.lists import ranks_of_means
 from numpyro_rankings.readers.other_questions import refuse_other_questions
 from numpyro_rankings.readers.questions import Question, QuestionSpec, options_beside
+from numpyro_rankings.readers.ratings import refuse_ratings
 from numpyro_rankings.words import plural, shorten
 from numpyro_rankings.words.options import option
 
@@ -95,6 +97,41 @@ def refuse_rank(
         f"{about_judges}; if other items had ranks too, name the columns of these with "
         f"{option('columns')}, and add {option('gaps', 'close')}"
     )
+
+
+def _refuse_missing_ranks(
+    grid: Grid, columns: Sequence[Column], num_items: int | None, spec: QuestionSpec
+) -> None:
+    """Refuse texts that may mean that an item is not ranked, and say how to say so."""
+    for column in columns:
+        for text in column.values:
+            if text and means_no_rank(text, num_items):
+                raise RankingsError(
+                    f"{grid.at_text(column, text)}: expected a rank, a whole number from 1, or "
+                    f"nothing, got {text!r}{in_cells(columns, text)}; {_if_not_ranked(text, spec)}"
+                )
+
+
+def _if_not_ranked(text: str, spec: QuestionSpec) -> str:
+    """Return the options for a text that says that an item is not ranked, the likely one first."""
+    said = None if spec.rules is not None else said_of_offer(text)
+    missing = option("missing", [*spec.missing, text], said is None)
+    was = option("offered", [*spec.offered, text], said is True)
+    was_not = option("not_offered", [*spec.not_offered, text], said is False)
+    if said is True:
+        return (
+            f"if the item was offered, and is below those with ranks, add {was}; {was_not} if it "
+            f"was not offered, and {missing} if the text does not say it"
+        )
+    if said is False:
+        return (
+            f"if the item was not offered, add {was_not}; {was} if it was, and is below those with "
+            f"ranks, and {missing} if the text does not say it"
+        )
+    ways = f"if it means that the item is not ranked, add {missing}"
+    if spec.rules is None:
+        ways += f", or {was} or {was_not} if it says whether the item was offered"
+    return ways
 
 
 def _is_beside_ranks(column: Column, text: str, num_items: int | None) -> bool:
@@ -310,9 +347,11 @@ def read_ranks(
         shown = [f"{shorten(text, _LENGTH)!r} is {rank}" for text, (rank, _) in by_rank]
         notes.append(f"ranks in words: {names_shown(shown, 3)}")
     if is_one_question:
-        refuse_other_questions(grid, columns, spec)
-    refuse_missing_ranks(grid, columns, num_ranks, spec.missing)
+        refuse_other_questions(grid, columns)
     pointer = _pointer(common_text(question.labels), said.values())
+    if spec.rules is None:
+        refuse_ratings(question, columns, lists, num_ranks, pointer)
+    _refuse_missing_ranks(grid, columns, num_ranks, spec)
     if (points := _rows_of_points(columns, lists, num_ranks, spec)) is None:
         columns, order = _best_first(question, columns, pointer, num_items)
     elif spec.highest_first is None:

@@ -37,8 +37,10 @@ from numpyro_rankings.readers.questions import (
     read_judges,
     read_offers,
     read_weights,
+    refuse_judges_left_out,
     with_names_of_columns,
 )
+from numpyro_rankings.readers.ratings import refuse_words_of_ratings
 from numpyro_rankings.readers.ties import settle_ties
 from numpyro_rankings.readers.turned import refuse_judges_in_columns, turn
 from numpyro_rankings.readers.votes import words_of_ballots
@@ -202,9 +204,10 @@ def read_layout(source: Any, layout: str | None = None, **options: Any) -> Surve
         table, picked, spec, note = turn(table, picked, spec)
         about_columns = [*about_columns, note]
     else:
-        if layout is None:
-            refuse_best_and_worst(table.grid, [table.grid.columns[k] for k in picked])
+        if layout in (None, "ranks", "long"):
+            refuse_best_and_worst(table.grid, [table.grid.columns[k] for k in picked], spec)
         if not refuse_pairs(table, picked, spec, layout):
+            refuse_words_of_ratings(table.grid, picked, spec, layout)
             refuse_judges_in_columns(table.grid, picked, spec, layout)
             refuse_column_beside(table, picked, spec, layout)
     if layout is None:
@@ -269,6 +272,8 @@ def survey_of_lists(
     kept = np.flatnonzero((lists.orderings >= 0).any(1))
     if not len(kept):
         raise RankingsError(f"{grid.name}: no row ranks any item")
+    if not lists.are_pairs:
+        refuse_judges_left_out(grid, spec, lists.rows[kept])
     notes = [*notes, *_notes_of_lists(lists, kept)]
     lists = lists.take(kept)
     counts = read_counts(grid, spec.counts, lists.rows)

@@ -142,13 +142,16 @@ def _refuse_ranks_down(
 
 
 def _refuse_ties_down(grid: Grid, columns: Sequence[Column], numbers: np.ndarray) -> None:
-    """Refuse columns that all have ranks with ties, where most rows have no ranks.
+    """Refuse columns that all have ranks with a few ties, where most rows have no ranks.
 
-    Ratings of many rows could be ties, too, and are not meant.
+    Ratings could be ranks with many ties, too, and are not meant: they are no orderings.
     """
-    if (numbers < 0).any() or len(columns) < 2 or not 3 <= len(numbers) <= 2 * numbers.max():
+    if (numbers < 0).any() or len(columns) < 2 or not 3 <= len(numbers) <= 1.5 * numbers.max():
         return
-    if not (numbers > 0).sum(0).all() or not are_ranks_with_ties(numbers.T):
+    num_distinct = sum(len({*of_column} - {0}) for of_column in numbers.T.tolist())
+    if not (numbers > 0).sum(0).all() or 3 * num_distinct < 2 * (numbers > 0).sum():
+        return
+    if not are_ranks_with_ties(numbers.T):
         return
     num_wrong = sum(not are_ranks_with_ties(row[None]) for row in numbers)
     if 2 * num_wrong >= len(numbers):

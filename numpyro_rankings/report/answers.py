@@ -130,9 +130,10 @@ def _how_many(findings: Findings) -> str:
 def size_in_words(profile: Any, findings: Findings) -> str:
     """Say how large a group is, with the interval of its size."""
     of_all = f"{words.size(profile.mean_size)}, {words.share(profile.mean_size / findings.total)}"
-    if findings.reference is None or not findings.with_intervals:
+    bounds = "".join(findings.interval_in_words(profile.interval_over_all))
+    if findings.reference is None or not bounds:
         return f"{of_all} of all"
-    return f"{of_all} of all (90% interval {words.interval(profile.interval_over_all)})"
+    return f"{of_all} of all (90% interval {bounds})"
 
 
 def no_intervals(findings: Findings) -> str:
@@ -291,7 +292,7 @@ def _level_items(p: Any) -> str:
 
 def _table(findings: Findings, columns: Columns, places: range, most: int) -> TableOfGroups:
     """Return the table of the groups at some places, the first ones if there are many."""
-    headings = ["group", "size", "90% interval", "share", "found in", "together", *columns]
+    headings = ["group", "size", "share", "90% interval", "found in", "together", *columns]
     if not findings.with_intervals:
         headings.remove("90% interval")
     rows = []
@@ -301,8 +302,8 @@ def _table(findings: Findings, columns: Columns, places: range, most: int) -> Ta
         cells = (
             str(k + 1),
             words.size(p.mean_size),
-            *([words.interval(p.interval_over_all)] if findings.with_intervals else []),
             words.share(p.mean_size / findings.total),
+            *findings.interval_in_words(p.interval_over_all),
             words.percent(p.presence),
             "" if cohesion is None else words.percent(cohesion),
         )

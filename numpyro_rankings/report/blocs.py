@@ -72,8 +72,8 @@ def _row(place: int, bloc: Bloc, wants: str, findings: Findings) -> Row:
     return (
         Colored(str(place + 1), color_of(place)),
         words.size(bloc.size),
-        *([words.interval(bloc.size_interval)] if findings.with_intervals else []),
         words.share(bloc.size / findings.total),
+        *findings.interval_in_words(bloc.size_interval),
         words.percent(bloc.certainty),
         words.percent(bloc.agreement),
         wants,

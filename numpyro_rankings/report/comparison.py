@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -37,7 +38,7 @@ from numpyro_rankings.rankings.counts import never_compared, sets_apart
 from numpyro_rankings.report.judgements import count_outside
 from numpyro_rankings.report.page import sentence
 from numpyro_rankings.run import Run
-from numpyro_rankings.words import listed, plural
+from numpyro_rankings.words import in_minutes, listed, plural
 from numpyro_rankings.words.options import option
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ _TERMS_A_SECOND = 5e7  # of sums over orders, on two cores
 _SUMS_TO_RUN = 5  # times as long as a run these may take
 _GROUPS_OF_PROCESS = 8  # about so many groups of any number, of which each scores all judges
 _LEAST_DRAWS = 4  # of a chain, for diagnostics
+_MANY_ROWS = 1000  # different rankings from which on chains need a search for their start
 _LOOKS, _FIRST_RHAT = 4, 1.05  # at each model, at most; and the goal of the first one
 _APART_ERRORS, _APART_NATS = 4.0, 20.0  # a model that is worse by both is not looked at again
 _SURE_ERRORS = 2.0  # nor is one whose place would be the same with so many errors of its draws
@@ -69,8 +71,16 @@ class NotComparedError(ValueError):
 
 
 KernelOf = Callable[[int | None], GibbsKernel]  # of a number of groups, None for any number
+
+
+def _mallows(number: int | None, num_rows: int = _MANY_ROWS) -> GibbsKernel:
+    # chains on few rows find one another, and a search takes as long as their sweeps
+    init = "nearest" if num_rows < _MANY_ROWS else None
+    return SliceGibbs(num_components=number, assignment="parallel", init=init)
+
+
 _compared: dict[families.RankingFamily, KernelOf] = {
-    families.MALLOWS: lambda k: SliceGibbs(num_components=k, assignment="parallel"),
+    families.MALLOWS: _mallows,
     families.PLACKETT_LUCE: lambda k: PlackettLuceGibbs(num_components=1 if k is None else k),
 }
 
@@ -155,9 +165,12 @@ def default_models(
         ]
         return {model_name(kernel): kernel for kernel in ladders}
     kernels: list[GibbsKernel] = []
+    num_rows = rankings.unique().num_rows
     for family, kernel_of in _compared.items():
         if _takes(family, rankings):
             numbers = [*components, *([None] if "process" in family.partitions else [])]
+            if kernel_of is _mallows:
+                kernel_of = partial(_mallows, num_rows=num_rows)
             kernels += [kernel_of(number) for number in numbers]
     return {model_name(kernel): kernel for kernel in kernels}
 
@@ -187,6 +200,7 @@ def compare(
     ess: float = 200,
     minutes: float = 2,
     max_draws: int = 250,
+    before_model: Callable[[str], None] | None = None,
     after_model: Callable[[str, dict[str, Any]], None] | None = None,
 ) -> Comparison:
     """Compare models by how well they predict judges that they have not seen.
@@ -215,6 +229,7 @@ def compare(
     :param rhat: a run ends when R-hat is at most this and the ESS at least **ess**, or after so
         many **minutes**; R-hat is in the table. In these there must be a few draws.
     :param max_draws: draws of each chain that predict.
+    :param before_model: called with the name of each model before each look at it.
     :param after_model: called with the name and the row of each model after each look at it.
 
     **References:**
@@ -247,6 +262,8 @@ def compare(
 
     def look(name: str, run: Run, goals: dict[str, Any]) -> None:
         start, number, kernel = clock.now(), run.num_draws, kernels[name]
+        if before_model is not None:
+            before_model(name)
         run.until(**goals)
         if name not in fits and not kfold and _has_too_few(run):
             run.until(**{**goals, "minutes": minutes - part_of})
@@ -254,7 +271,7 @@ def compare(
         if name in fits and run.num_draws == number:
             return
         if _has_too_few(run):
-            raise TooFewDrawsError(f"too few draws in {minutes:g} minutes: raise minutes")
+            raise TooFewDrawsError(f"too few draws in {in_minutes(minutes)}: raise minutes")
         fit = _fit(kernel, run, rankings, key_check, max_draws, not kfold)
         if kfold:
             part = _parts(key_parts, rankings.num_rankings, kfold)
@@ -416,7 +433,7 @@ def _has_too_few(run: Run) -> bool:
 def _begin(kernel: Any, rankings: Rankings | Orders, key: Array, num_chains: int) -> Run:
     family = family_of_kernel(kernel)
     rankings = rankings if family is None else family.described(rankings)
-    return Run(kernel, rankings, key=key, num_chains=num_chains)
+    return Run(kernel, rankings, key=key, num_chains=num_chains, progress=False)
 
 
 def _begun(
@@ -601,9 +618,11 @@ def _sentences(
     """
     near = list(table.index[_is_near(table)])
     best, family = near[0], _family(kernels[simplest])
-    if len(near) == 1:
-        rest = ", and all others predict clearly worse" if not unsure else ""
-        yield f"{best} predicts best{rest}."
+    if len(table) == 1:
+        yield f"{best} is the only model."
+    elif len(near) == 1:
+        others = "the other predicts" if len(table) == 2 else "all others predict"
+        yield f"{best} predicts best{'' if unsure else f', and {others} clearly worse'}."
     else:
         others = ", ".join(name for name in near if name != best)
         yield f"{best} predicts best; not clearly worse: {others}."
@@ -612,7 +631,8 @@ def _sentences(
     number, numbers = num_components_of(kernels[simplest]), [k for k in same if k is not None]
     if unsure:
         yield (
-            f"Whether {listed(unsure)} predict clearly worse is not sure: give more time "
+            f"Whether {listed(unsure)} {'predicts' if len(unsure) == 1 else 'predict'} clearly "
+            "worse is not sure: give more time "
             f"({option('minutes')})."
         )
     elif number is not None and len(numbers) > 1:

@@ -27,6 +27,7 @@ from numpyro_rankings.posterior import (
 )
 from numpyro_rankings.posterior.bloc_orders import TooManyOrderingsError
 from numpyro_rankings.posterior.blocs import MOST_WORK, NoBlocsError, search_work
+from numpyro_rankings.posterior.calibration import PosteriorSBC
 from numpyro_rankings.posterior.diagnostics import (
     NUM_COMPONENTS,
     R_HAT_BAD,
@@ -58,7 +59,7 @@ from numpyro_rankings.rankings import (
 )
 from numpyro_rankings.rankings.counts import sets_apart, ties_in_words
 from numpyro_rankings.rankings.weights import weights_in_words
-from numpyro_rankings.words import percent
+from numpyro_rankings.words import interval, percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -119,6 +120,7 @@ class Findings(NamedTuple):
       column.
     - **shares_by** - the shares of the groups that hold at values of covariates; None without any.
     - **item_effects** - what covariates of the items do to their weights; None without any.
+    - **calibration** - whether the kernel recovers what the fit simulates; None if not asked for.
     """
 
     data: Any
@@ -143,6 +145,7 @@ class Findings(NamedTuple):
     slates_by: Mapping[str, SlatesBy] | None = None
     shares_by: SharesBy | None = None
     item_effects: ItemEffects | None = None
+    calibration: PosteriorSBC | None = None
 
     @property
     def family(self) -> RankingFamily | None:
@@ -168,6 +171,10 @@ class Findings(NamedTuple):
     def with_intervals(self) -> bool:
         """Whether the draws suffice for intervals of sizes and parameters of groups and blocs."""
         return allows_intervals(self.table)
+
+    def interval_in_words(self, sizes: Sequence[float]) -> list[str]:
+        """Return the interval of a size as shares, for a table; nothing if there are none."""
+        return [interval(sizes, self.total)] if self.with_intervals else []
 
     @property
     def blocs_first(self) -> bool:
@@ -212,10 +219,10 @@ class Findings(NamedTuple):
         if self.mistakes is None:
             return ""
         low, high = map(percent, interval_of(self.mistakes))
-        interval = f" (90% interval {low}–{high})" if self.with_intervals else ""
+        bounds = f" (90% interval {low}–{high})" if self.with_intervals else ""
         return (
             f"About {percent(self.mistakes.mean())} of the comparisons go against the judge's own "
-            f"order{interval}, and count as mistakes. {_LEFT_OUT}"
+            f"order{bounds}, and count as mistakes. {_LEFT_OUT}"
         )
 
     def together(self, profile: Any) -> float | None:

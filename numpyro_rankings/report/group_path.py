@@ -1,7 +1,7 @@
 """How many groups there are, as if there were fewer rankings than there are."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -9,10 +9,11 @@ import jax
 import numpy as np
 from jax import Array
 from numpyro.diagnostics import split_gelman_rubin
+from numpyro.infer import MCMC
 from scipy.special import logsumexp
 
-from numpyro_rankings._system import clock
 from numpyro_rankings._system.memory import TooLittleMemoryError
+from numpyro_rankings.infer import TemperedMixture
 from numpyro_rankings.infer.tempered.padded import PaddedMixture
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.posterior.diagnostics import R_HAT_APART
@@ -21,8 +22,10 @@ from numpyro_rankings.posterior.ladders import LEAST_DRAWS, ladders_of, log_evid
 from numpyro_rankings.posterior.partitions import medoid_partition
 from numpyro_rankings.rankings import Orders, Rankings, check_rankings
 from numpyro_rankings.report.judgements import least_agreement
+from numpyro_rankings.report.path_time import PathTime
 from numpyro_rankings.run import Run
 from numpyro_rankings.run.loop import sharing_programs
+from numpyro_rankings.words import in_minutes
 
 # Functions import xarray, which takes long to load.
 
@@ -34,6 +37,7 @@ _LASTING = 2.0  # a number of groups lasts if its range has this factor
 _MUCH_LESS = 10.0  # log evidence by which a number that is not needed is below the largest one
 _DRAWS_OF_MEDOID = 60
 _TOGETHER = 4  # numbers of components that have one program
+_OF_LABELS = {"assignments", "cluster_sizes", "num_clusters", "alpha"}
 _PIECE = 50  # draws, after which it is looked whether they suffice
 _SETTLED_R_HAT, _SETTLED_ERROR = 1.05, 0.5
 
@@ -68,7 +72,9 @@ def group_path(
     num_samples: int = 200,
     prior: Sequence[float] | None = None,
     minutes: float | None = None,
-    after_number: Callable[[int, Draws], None] | None = None,
+    chains_after: int = 0,
+    devices: Sequence[jax.Device] | None = None,
+    after_number: Callable[[int, MCMC], None] | None = None,
 ) -> Any:
     r"""
     Probability of each number of groups, as if there were fewer rankings than there are.
@@ -97,9 +103,15 @@ def group_path(
     :param num_samples: draws of each ladder, at most: fewer where the ladders agree and the
         standard error of the log evidence is below 0.5 at all sizes.
     :param prior: of 1, 2, … components, up to a common factor; by default all are equally probable.
-    :param minutes: time after which no further number is begun, and the last one gets no further
-        draws; it is left out if it has fewer than 20.
-    :param after_number: called with each K and its draws when it has run.
+    :param minutes: for all of it. A number is begun if it would end in time, as far as those before
+        it tell. If it takes longer it gets no further draws, and is left out if it has fewer than
+        20.
+    :param chains_after: the number of chains, if a fit is to follow in the same minutes: time is
+        left for its compilation, and for as many sweeps of each chain as a ladder has.
+    :param devices: over which the ladders of a number are spread, as of
+        :class:`~numpyro_rankings.Run`.
+    :param after_number: called with each K and its ladders, an MCMC of
+        :class:`~numpyro_rankings.infer.TemperedMixture`, when they have run.
     :return: an :class:`xarray.Dataset` with ``probability``, ``log_evidence`` and its
         ``standard_error`` over ``effective_size`` and ``num_components``; and for each K
         ``num_groups``; ``round_trips``, the least of the ladders; ``agreed_size``, the effective
@@ -125,27 +137,28 @@ def group_path(
     check_whole("num_ladders", num_ladders)
     check_whole("num_warmup", num_warmup, 0)
     check_whole("num_samples", num_samples)
+    check_whole("chains_after", chains_after, 0)
     if num_samples < LEAST_DRAWS:
         raise ValueError(f"num_samples must be at least {LEAST_DRAWS}, got {num_samples}")
     effective_sizes = _checked_sizes(effective_sizes, rankings.effective_number)
     log_prior = _checked_prior(prior, max_components)
     key = jax.random.key(0) if key is None else key
 
-    runs = _Runs(
-        family, rankings, max_components, key, num_chains=num_ladders, num_warmup=num_warmup
-    )
+    ladders = {"num_chains": num_ladders, "num_warmup": num_warmup, "devices": devices}
+    runs = _Runs(family, rankings, max_components, key, **ladders)
     numbers, is_enough = list[_OfNumber](), False
+    time = PathTime(minutes, chains_after / num_ladders)
     with sharing_programs():
-        for number, run in _draw(runs.begin, max_components, effective_sizes, num_samples, minutes):
+        for number, run in _draw(runs, max_components, effective_sizes, num_samples, time):
             draws = _draws_of(run, number, rankings)
             numbers.append(_read_number(run, draws, effective_sizes))
             if after_number is not None:
-                after_number(number, draws)
+                after_number(number, _as_mcmc(run, number, family))
             is_enough = _is_enough([*_weighted(numbers, log_prior)])
             if is_enough:
                 break
     if not numbers:
-        raise TooLittleTimeError(f"{minutes:g} minutes do not suffice for one component")
+        raise TooLittleTimeError(f"{in_minutes(minutes or 0)} did not suffice for one component")
     columns = {name: np.array([getattr(x, name) for x in numbers]) for name in _OfNumber._fields}
     table = _weighted(numbers, log_prior)
     columns["probability"] = np.exp(table - logsumexp(table, axis=0))
@@ -175,8 +188,7 @@ class _Runs:
 
     def begin(self, number: int) -> Run:
         """Begin a run, with fewer components in the program if there is little memory."""
-        least = max(2, number)  # so that there are labels
-        width = min(-(-number // _TOGETHER) * _TOGETHER, max(least, self._most))
+        least, width = self._widths(number)
         if width > least:
             with contextlib.suppress(TooLittleMemoryError):
                 return self._begin_in(width, number)
@@ -186,6 +198,21 @@ class _Runs:
             self.is_full = True
             raise
 
+    def begin_if_room(self, number: int) -> Run | None:
+        """Begin a run, unless there is too little memory: then the path ends."""
+        with contextlib.suppress(TooLittleMemoryError):
+            return self.begin(number)
+        return None
+
+    def is_new(self, number: int) -> bool:
+        """Whether the program of a number is not there yet."""
+        return self._widths(number)[1] not in self._kernels
+
+    def _widths(self, number: int) -> tuple[int, int]:
+        """Return the least number of components that its program can have, and the usual one."""
+        least = max(2, number)  # so that there are labels
+        return least, min(-(-number // _TOGETHER) * _TOGETHER, max(least, self._most))
+
     def _begin_in(self, width: int, number: int) -> Run:
         kernel = self._kernels.setdefault(width, PaddedMixture(self._family, width))
         return Run(
@@ -194,43 +221,39 @@ class _Runs:
             key=jax.random.fold_in(self._key, number),
             burn_in=0.0,
             model_kwargs={"num_used": np.array(number, np.int32)},
+            progress=False,
             **self._settings,
         )
 
 
 def _draw(
-    begin: Callable[[int], Run],
-    most: int,
-    sizes: Sequence[float],
-    num_samples: int,
-    minutes: float | None,
+    runs: _Runs, most: int, sizes: Sequence[float], num_samples: int, time: PathTime
 ) -> Iterator[tuple[int, Run]]:
     """Make the draws of one number after another, as long as there is time."""
-    start = clock.now()
 
-    def is_late() -> bool:
-        return minutes is not None and clock.now() - start > 60 * minutes
-
-    def check_time(run: Run) -> None:
-        if is_late():
+    def check_time(_: Run) -> None:
+        time.sweep()
+        if time.is_over():
             raise _LateError
 
-    following: Run | None = begin(1)
+    run: Run | None = runs.begin(1)
     for number in range(1, most + 1):
-        run = following
         if run is None:
             return
         following = None
-        if number < most:
-            with contextlib.suppress(TooLittleMemoryError):  # then the path ends here
-                following = begin(number + 1)  # whose program is compiled meanwhile
+        if number < most and time.suffices(runs.is_new(number + 1), numbers=2):
+            following = runs.begin_if_room(number + 1)  # whose program is compiled meanwhile
+        time.begin()
         with contextlib.suppress(_LateError):
             while run.num_draws < num_samples and not _is_settled(run, number, sizes):
                 run.extend(min(_PIECE, num_samples - run.num_draws), check_time)
+        time.end()
         if run.num_draws >= LEAST_DRAWS:
             yield number, run
-        if is_late():
+        compiles = following is None and runs.is_new(number + 1)
+        if number == most or not time.suffices(compiles):
             return
+        run = following or runs.begin_if_room(number + 1)
 
 
 class TooLittleTimeError(ValueError):
@@ -245,11 +268,35 @@ def _draws_of(run: Run, number: int, rankings: Rankings | None = None) -> Draws:
     """Return the draws of the components in use."""
     draws = Draws.of(run.as_mcmc(), rankings)
     assert draws.family is not None
-    by_component = {"shares", "cluster_sizes", *draws.family.parameters}
-    samples = {
-        name: x[:, :, :number] if name in by_component else x for name, x in draws.samples.items()
-    }
+    samples = _of_used(draws.samples, draws.family.parameters, number)
     return replace(draws, samples=samples, num_components=number)
+
+
+def _of_used(sites: Mapping[str, Any], parameters: Iterable[str], number: int) -> dict[str, Any]:
+    """Return the sites of the components in use, (ladders, draws, …)."""
+    by_component = {"shares", "cluster_sizes", *parameters}
+    return {name: x[:, :, :number] if name in by_component else x for name, x in sites.items()}
+
+
+def _as_mcmc(run: Run, number: int, family: Any) -> MCMC:
+    """Return the ladders as those of a mixture of the components in use."""
+    kernel, padded = TemperedMixture(family, number), run.as_mcmc()
+    mcmc = MCMC(
+        kernel,
+        num_warmup=run.num_sweeps - run.num_draws,
+        num_samples=run.num_draws,
+        num_chains=padded.num_chains,
+        chain_method="vectorized",
+        progress_bar=False,
+    )
+    likelihood = kernel.ranking_family
+    sites = _of_used(padded._states[kernel.sample_field], likelihood.parameters, number)
+    if number == 1 and not likelihood.has_labels:  # then the sites have no axis of components
+        parameters = {name: sites[name][:, :, 0] for name in likelihood.parameters}
+        sites = {name: x for name, x in sites.items() if name not in _OF_LABELS} | parameters
+    mcmc._states = {**padded._states, kernel.sample_field: sites}
+    mcmc._args, mcmc._kwargs = padded._args, {}
+    return mcmc
 
 
 def _is_settled(run: Run, number: int, sizes: Sequence[float]) -> bool:

@@ -23,6 +23,7 @@ from numpyro_rankings.posterior.diagnostics import (
 from numpyro_rankings.posterior.predictive_checks import PredictiveCheck, PredictiveChecks
 from numpyro_rankings.report.findings import Findings
 from numpyro_rankings.report.page import Status
+from numpyro_rankings.run.goals import times_as_long
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -256,19 +257,6 @@ class Outlook(NamedTuple):
 
     times: float
     reason: str = ""
-
-
-def times_as_long(r_hat: float, ess: float, rhat_goal: float, ess_goal: float) -> float:
-    """Guess how many times as long as so far a run has to be until its goals are reached.
-
-    In a run whose chains visit the same places, ESS and the reciprocal of R-hat - 1 grow like the
-    number of draws. So it has to be as many times as long as so far as the ESS has to grow, or
-    R-hat - 1 has to shrink, whichever is more. While a run goes on this is the guess, and at most
-    the minutes that it still has; at its end :func:`outlook` tells it only where it can be relied
-    on, because somebody decides by it whether to go on. It is NaN if it cannot be said.
-    """
-    times = ess_goal / ess if ess > 0 else math.nan
-    return times if math.isnan(r_hat) else max(times, (r_hat - 1) / (rhat_goal - 1))
 
 
 def outlook(

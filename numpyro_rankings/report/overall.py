@@ -107,7 +107,8 @@ def _describe_groups(findings: Findings, judged: Judgements) -> list[_Part]:
         text = f"Report {what} as rough types: few members belong to one for sure."
         return [("care", text), chains]
     of_all = sum(p.mean_size for p in ordered) / findings.total
-    text = f"Report {what}: {has} {share(of_all)} of the {findings.noun}s."
+    of_how_many = "all" if share(of_all) == share(1.0) else share(of_all)
+    text = f"Report {what}: {has} {of_how_many} of the {findings.noun}s."
     if without := sum(p.mean_size for p in findings.held) / findings.total - of_all:
         chains = (chains[0], f"{share(without)} follow none of these. {chains[1]}")
     return [("good", text), chains]

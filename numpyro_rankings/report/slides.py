@@ -70,6 +70,10 @@ def _save(ax: Any, heading: str, path: Path) -> None:
     figure = ax.figure
     height = max(_AS_DRAWN, figure.get_size_inches()[1])
     figure.set_size_inches(height * _WIDTH / _HEIGHT, height)
+    if path.name.startswith("places") and (legend := ax.get_legend()):  # there is room for more
+        names = [text.get_text() for text in legend.get_texts()]
+        place: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1), "frameon": False}
+        ax.legend(legend.legend_handles, names, **place, ncols=min(4, len(names)))
     if heading:
         ax.set_title(heading, loc="left", fontsize="large", pad=24 if ax.get_legend() else 8)
     with matplotlib.rc_context(SVG_SETTINGS), warnings.catch_warnings():

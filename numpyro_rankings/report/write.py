@@ -24,6 +24,7 @@ from numpyro_rankings.report.answers import (
     wants,
 )
 from numpyro_rankings.report.blocs import blocs_shown
+from numpyro_rankings.report.calibration import calibration_shown
 from numpyro_rankings.report.figures import (
     ITEMS_IN_SUMMARY,
     consensus_figures,
@@ -197,6 +198,7 @@ def _view_of_rankings(
         "slates": slates_shown(findings),
         "shares_by": shares_shown(findings),
         "effects": effects_shown(findings),
+        "calibration": calibration_shown(findings),
         "groups": groups(findings, columns, about),
         "judges": judges_of_groups(findings, about),
         "passing": passing_groups(findings, columns),

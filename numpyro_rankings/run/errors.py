@@ -16,6 +16,10 @@ class StoreError(Exception):
     """A store cannot be made, read or written. The message is one line."""
 
 
+class OtherRunError(StoreError):
+    """The run in a store has other data, another model or another kernel."""
+
+
 class DamagedRootError(StoreError):
     """The file of the root is not what was written."""
 

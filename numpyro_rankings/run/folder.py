@@ -15,7 +15,9 @@ from numpyro_rankings.run.metadata import FORMAT, ROOT, STATES, replace_file
 _GROUPS = SITES, STATS, STATES
 _REPLACED = ".replaced"  # folder in that of a store
 # Names that Zarr and this package give to what they have not yet written whole.
-_UNFINISHED = re.compile(r"(zarr|\d+)\.[0-9a-f]{32}\.partial|(zarr(\.json)?|path\.nc)\.partial")
+_UNFINISHED = re.compile(
+    r"(zarr|\d+)\.[0-9a-f]{32}\.partial|(zarr(\.json)?|path\.nc|command\.json)\.partial"
+)
 
 
 def folder_of(path: str | os.PathLike) -> Path:

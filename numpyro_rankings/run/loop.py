@@ -131,9 +131,7 @@ class SweepLoop:
             return state if copies == 1 else jax.tree.map(lambda x: _repeat(x, copies), state)
 
         def compile_ahead(state: Any) -> None:
-            if self._program is None and self._compiling is None:
-                state = self.placement.shapes_of(jax.eval_shape(repeat, state))
-                self._compiling = self._compile(state)
+            self.prepare(jax.eval_shape(repeat, state))
 
         # a kernel of another package may have kernels of this one as parts, which tell of theirs
         compiles = compiles and self.traits.is_own
@@ -237,6 +235,11 @@ class SweepLoop:
         one = self._shapes_of_draw(state)
         none = jax.tree.map(lambda x: np.empty((x.shape[0], 0, *x.shape[1:]), x.dtype), one)
         return self.groups_of(none)
+
+    def prepare(self, state: Any) -> None:
+        """Begin to compile the sweeps, which are traced here: with the settings of this thread."""
+        if self._program is None and self._compiling is None:
+            self._compiling = self._compile(self.placement.shapes_of(state))
 
     def warm_up(self, state: Any, num_sweeps: int) -> Chunk:
         """Make a chunk of sweeps without keeping any, as long as time allows, at most this many."""

@@ -13,6 +13,7 @@ from numpyro_rankings.posterior.diagnostics import (
     RunFacts,
     Verdict,
     judge,
+    largest_of,
     scalars_of,
     table_of_scalars,
 )
@@ -280,9 +281,17 @@ class Monitor:
             stride *= 2
         return stride
 
-    def table(self, burn_in: float) -> "pd.DataFrame":
-        """Return the diagnostics."""
+    def table(self, burn_in: float, step: int = 1) -> "pd.DataFrame":
+        """Return the diagnostics of the draws that are kept, or of every second, third, …"""
+        return table_of_scalars(self._scalars(burn_in, step), self._superchains)
+
+    def largest_r_hat(self, burn_in: float, limit: float, step: int = 1) -> float:
+        """Return the largest R-hat of the diagnostics, or the first above a limit."""
+        return largest_of(self._scalars(burn_in, step), self._superchains, limit)
+
+    def _scalars(self, burn_in: float, step: int) -> Arrays:
         quantities, labels = self._last(self._quantities, burn_in), list[str]()
+        quantities = {name: x[:, ::step] for name, x in quantities.items()}
         if self._of == self._label_free:
             items = [] if self.facts.rankings is None else self._items(quantities)
             quantities, labels = as_shown(quantities, items)
@@ -292,7 +301,7 @@ class Monitor:
             scalars |= scalars_of(name, values, labels if name == "top_weights" else None)
         if not scalars:
             raise ValueError(_NOTHING)
-        return table_of_scalars(scalars, self._superchains)
+        return scalars
 
     def verdict(self, burn_in: float, table: "pd.DataFrame") -> Verdict:
         """Judge the draws."""
@@ -339,6 +348,11 @@ class Monitor:
         steps = (self._totals[_ENERGY_STEPS] - after[_ENERGY_STEPS][:, 0]) / max(1, num_steps)
         with np.errstate(invalid="ignore", divide="ignore"):
             return (steps / after[ENERGY].var(axis=1)).tolist()
+
+    @property
+    def num_divergent(self) -> np.ndarray | None:
+        """Number of divergent transitions of each chain, None of kernels that tell of none."""
+        return self._totals.get(DIVERGING)
 
     def latest(self, name: str) -> np.ndarray | None:
         """Return a quantity of the last draw of each chain, (chains, …), or None."""

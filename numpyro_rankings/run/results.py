@@ -2,12 +2,15 @@
 
 import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
 
 import numpy as np
 
 from numpyro_rankings.posterior.diagnostics import CHANGES, Verdict, with_care
-from numpyro_rankings.run.goals import Check
+from numpyro_rankings.run.goals import Check, Diagnosed
 from numpyro_rankings.run.monitor import Monitor
 from numpyro_rankings.run.same_run import sentences_of
 from numpyro_rankings.run.settings import at_least, is_number
@@ -23,14 +26,19 @@ _SHORTER = 0.125, 0.25  # shares that suffice where the chains then agree
 _AGREE, _ENOUGH = 1.01, 50  # R-hat up to which they do, if there is so large an ESS of each
 
 BurnIn = float | Literal["auto"]
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
-class Diagnosed(NamedTuple):
-    """Diagnostics of so many draws: the share of them that was left out, and the table."""
+def at_one_moment(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
+    """Let a method see the draws as they are at one moment, while another thread makes more."""
 
-    num_draws: int
-    burn_in: float
-    table: "pd.DataFrame"
+    @wraps(method)
+    def locked(self: Any, *args: P.args, **kwargs: P.kwargs) -> T:
+        with self._look:
+            return method(self, *args, **kwargs)
+
+    return locked
 
 
 class Results(ABC):
@@ -39,33 +47,40 @@ class Results(ABC):
     _burn_in: BurnIn
     _monitor: Monitor
     _draws: Any  # in memory or in a store
+    _doing = ""  # what it does meanwhile
     _kernel: str  # the name of its class, empty if it is not known
     _num_chains: int
     _num_sweeps: int
     _seconds: float
     _remedy = ""  # what to do if there are too few draws
+    _look: AbstractContextManager = nullcontext()
+    _monitors_all = True  # or no draws of a burn-in that is given
     _diagnosed: Diagnosed | None = None
 
     @abstractmethod
     def _recorded_changes(self) -> list[dict[str, Any]]:
         """Return what was changed in a run that was resumed with ``check=False``."""
 
-    @abstractmethod
-    def _table(self, burn_in: float) -> "pd.DataFrame":
-        """Tabulate R-hat and ESS of the draws without a share of them at their beginning."""
-
     def __repr__(self) -> str:
         """Say how far it is, with R-hat and ESS if they are known; nothing is computed."""
         parts = [self._kernel] if self._kernel else []
-        parts += [plural(self.num_chains, "chain"), f"{plural(self.num_draws, 'draw')} each"]
-        if self.num_draws == 0 and self.num_sweeps:
+        known, number = self._diagnosed, self.num_draws
+        parts += [plural(self.num_chains, "chain"), f"{plural(number, 'draw')} each"]
+        if number == 0 and self.num_sweeps:
             parts[-1] = f"{plural(self.num_sweeps, 'sweep')} of warm-up"
-        if (known := self._diagnosed) is not None:
+        elif self._burn_in == "auto" and (known is None or known.num_draws != number):
+            parts[-1] += " with the burn-in" if number else ""
+        elif (first := self.first_draw) > 0:
+            parts[-1] = f"{plural(number - first, 'draw')} each after a burn-in of {first:,}"
+        if known is not None:
             check = Check.of(known.table)
-            at = "" if known.num_draws == self.num_draws else f" at draw {known.num_draws:,}"
+            at = "" if known.num_draws == number else f" at draw {known.num_draws:,}"
             figures = {"R-hat": (check.rhat, ".3f"), "ESS": (check.ess, ",.0f")}
             found = {k: format(x, spec) for k, (x, spec) in figures.items() if math.isfinite(x)}
             parts += [f"{k} {x}{at}" for k, x in found.items()]
+        if (divergent := self._monitor.num_divergent) is not None and divergent.any():
+            parts.append(plural(int(divergent.sum()), "divergent transition"))
+        parts += [self._doing] if self._doing else []
         return f"{type(self).__name__}({', '.join(parts)})"
 
     @property
@@ -98,6 +113,7 @@ class Results(ABC):
         """
         return sentences_of(self._recorded_changes())
 
+    @at_one_moment
     def diagnostics(self) -> "pd.DataFrame":
         """Tabulate R-hat and ESS of the draws after the burn-in.
 
@@ -110,11 +126,13 @@ class Results(ABC):
         return self._diagnose().table.copy()
 
     @property
+    @at_one_moment
     def first_draw(self) -> int:
         """Index of the first draw that is not in the burn-in."""
         return int(self._share_left_out() * self.num_draws)
 
     @property
+    @at_one_moment
     def verdict(self) -> Verdict:
         """Whether the draws after the burn-in can be relied on, as the reports say it."""
         table = self.diagnostics()
@@ -133,7 +151,7 @@ class Results(ABC):
 
     def _share_monitored(self) -> float:
         """Return the share of the draws of the monitor that is the burn-in."""
-        return self._share_left_out()
+        return self._share_left_out() if self._monitors_all or self._burn_in == "auto" else 0.0
 
     def _diagnose(self) -> Diagnosed:
         """Tabulate R-hat and ESS of the draws after the burn-in.
@@ -147,15 +165,16 @@ class Results(ABC):
             diagnosed = self._diagnosed = self._diagnose_anew()
         return diagnosed
 
-    def _diagnose_anew(self) -> Diagnosed:
+    def _diagnose_anew(self, step: int = 1) -> Diagnosed:
+        monitor, num_draws = self._monitor, self.num_draws
         if self._burn_in != "auto":
-            return Diagnosed(self.num_draws, self._burn_in, self._table(self._burn_in))
+            return Diagnosed(num_draws, self._burn_in, monitor.table(self._share_monitored(), step))
         for share in _SHORTER:
-            table = self._table(share)
-            check = Check.of(table)
-            if check.rhat <= _AGREE and check.ess >= _ENOUGH * self.num_chains:
-                return Diagnosed(self.num_draws, share, table)
-        return Diagnosed(self.num_draws, BURN_IN, self._table(BURN_IN))
+            if monitor.largest_r_hat(share, _AGREE, step) <= _AGREE:
+                table = monitor.table(share, step)
+                if Check.of(table).ess >= _ENOUGH * self.num_chains:
+                    return Diagnosed(num_draws, share, table)
+        return Diagnosed(num_draws, BURN_IN, monitor.table(BURN_IN, step))
 
     @property
     def _num_kept(self) -> int:

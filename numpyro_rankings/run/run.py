@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import Any, NoReturn, Self
 
 import jax
 import numpy as np
@@ -21,22 +21,25 @@ from numpyro_rankings._system.interrupts import postponed_interrupts
 from numpyro_rankings.infer.not_finite import NotFiniteError, check_not_stopped
 from numpyro_rankings.posterior.diagnostics import CHANGES
 from numpyro_rankings.posterior.draws import fitted_rankings
+from numpyro_rankings.run.background import Background
 from numpyro_rankings.run.convert import SITES, STATS, Groups, as_arrays, as_sites, as_state
 from numpyro_rankings.run.errors import StoreError
 from numpyro_rankings.run.fingerprint import describe
 from numpyro_rankings.run.folder import folder_of
-from numpyro_rankings.run.goals import Check, CheckSchedule, check_goals
+from numpyro_rankings.run.goals import Check, CheckSchedule, Diagnosed, check_goals
 from numpyro_rankings.run.kernels import KernelTraits, check_kernel
 from numpyro_rankings.run.loop import Chunk, SweepLoop
 from numpyro_rankings.run.memory import Memory
 from numpyro_rankings.run.monitor import Facts, Monitor, Quantities
 from numpyro_rankings.run.placement import Placement, mesh_of
 from numpyro_rankings.run.processes import agree, raise_in_all_processes
+from numpyro_rankings.run.progress import Display, Figures, seconds_to_goals
 from numpyro_rankings.run.results import (
     LEAST_DRAWS,
     READ_AT_ONCE,
     BurnIn,
     Results,
+    at_one_moment,
     by_chain_or_not,
     check_burn_in,
     largest_burn_in,
@@ -51,9 +54,6 @@ from numpyro_rankings.run.settings import (
 )
 from numpyro_rankings.run.store import Store
 from numpyro_rankings.run.to_arviz import from_numpyro
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Functions import zarr and ArviZ, which take long to load and which not every run needs.
 
@@ -113,6 +113,8 @@ class Run(Results):
     :param model_kwargs: keyword arguments of the model.
     :param overwrite: whether to replace a run that is in the store, once the first chunk of this
         one is stored.
+    :param progress: whether it is shown how far the run is: in a notebook by a table that is
+        renewed, in a terminal by a line.
     :raises ValueError: if an argument is out of range, or the data do not fit the kernel.
     :raises RuntimeError: if a chain of HMC, NUTS or the like finds no start of finite density.
     :raises StoreError: if the store exists, or cannot be written.
@@ -140,6 +142,7 @@ class Run(Results):
         extra_fields: tuple[str, ...] = (),
         model_kwargs: Mapping[str, Any] | None = None,
         overwrite: bool = False,
+        progress: bool = True,
     ) -> None:
         check_kernel(kernel)
         traits = KernelTraits(kernel)
@@ -158,7 +161,7 @@ class Run(Results):
         about: dict[str, Any] = describe(kernel, data, kwargs, mesh, init_params)
         placement = Placement(traits, data, kwargs, mesh)
         loop = SweepLoop(traits, data, kwargs, placement, settings)
-        self._set_up(loop, settings, burn_in, quantities)
+        self._set_up(loop, settings, burn_in, quantities, progress)
         is_first = jax.process_index() == 0
         if folder is not None and is_first:
             Store.check_new(folder, overwrite)  # before the chains start, which may take long
@@ -181,6 +184,7 @@ class Run(Results):
         init_params: Any = None,
         model_kwargs: Mapping[str, Any] | None = None,
         check: bool = True,
+        progress: bool = True,
     ) -> "Run":
         """Continue a run in its store, in this or another process.
 
@@ -204,6 +208,7 @@ class Run(Results):
         :param check: whether other data, another model and another kernel are refused. If not,
             there is a warning, and the store keeps what differs from the next draw on, as
             ``changes`` says.
+        :param progress: as in the constructor.
         :raises StoreError: if the store is damaged or in use by another process, or if the data,
             the kernel, its settings or the precision of JAX are not those of the run; the message
             says which.
@@ -223,7 +228,7 @@ class Run(Results):
             run._draws, run._is_stored = draws, True
             placement = Placement(traits, data, kwargs, mesh)
             loop = SweepLoop(traits, data, kwargs, placement, settings)
-            run._set_up(loop, settings, burn_in, quantities)
+            run._set_up(loop, settings, burn_in, quantities, progress)
             run._load(init_params)
             run._note(differences, about)
         except BaseException:
@@ -248,18 +253,19 @@ class Run(Results):
         :raises RuntimeError: if there was an error in another of several processes, or another
             thread makes sweeps of this run.
         """
-        thinning = self._settings.thinning
         with raise_in_all_processes():
-            self._draws.check_writable()
-            if at_least("sweeps", sweeps, 0) % thinning:
-                raise ValueError(
-                    f"sweeps must be a multiple of the thinning, {thinning}: got {sweeps}"
-                )
-        with postponed_interrupts() as check_interrupted, self._in_turn():
-            stop = self.num_draws + sweeps // thinning
+            self._check_sweeps(sweeps)
+        stop = self.num_draws + sweeps // self._settings.thinning
+        with (
+            postponed_interrupts() as check_interrupted,
+            self._in_turn(),
+            self._shown(lambda: self._figures_to(stop)) as show,
+        ):
             while self.num_draws < stop:
+                self._background.heed()
                 self._make_chunk(stop - self.num_draws)
                 with raise_in_all_processes():
+                    show()
                     if after_chunk is not None:
                         after_chunk(self)
                     check_interrupted()
@@ -291,22 +297,30 @@ class Run(Results):
             kept.
         """
         with raise_in_all_processes():
-            self._draws.check_writable()
-            kept = self._monitor.LEAST_KEPT * (1 - largest_burn_in(self._burn_in))
-            most = kept * self._settings.num_chains
-            check_goals(rhat, ess, minutes, most)
-            self._check_diagnosable()
-        import arviz  # noqa: F401 - takes a second, which is not the time of a check
+            self._check_goals(rhat, ess, minutes)
+        import pandas  # noqa: F401 - takes a second, which is not the time of a check
 
         start, in_a_row = clock.now(), 0
-        with postponed_interrupts() as check_interrupted, self._in_turn():
+
+        def figures() -> Figures:
+            left = 60 * minutes - (clock.now() - start)
+            seconds = seconds_to_goals(self.last_check, (rhat, ess), self.seconds, left)
+            return Figures.of(self, None, seconds)
+
+        with (
+            postponed_interrupts() as check_interrupted,
+            self._in_turn(),
+            self._shown(figures) as show,
+        ):
             if self._holds(rhat, ess):
                 return True
             while agree(clock.now() - start < 60 * minutes):
+                start += self._background.heed()
                 self._make_chunk(math.inf)
-                if agree(in_a_row == 1 or self._is_check_due()):
-                    in_a_row = in_a_row + 1 if self._holds(rhat, ess) else 0
+                if step := agree(self._step_due(in_a_row == 1)):
+                    in_a_row = in_a_row + 1 if self._holds(rhat, ess, step) else 0
                 with raise_in_all_processes():
+                    show()
                     if after_chunk is not None:
                         after_chunk(self)
                     check_interrupted()
@@ -315,17 +329,107 @@ class Run(Results):
                 self._check_moves()
             return self._holds(rhat, ess)
 
+    def start(
+        self,
+        sweeps: int | None = None,
+        *,
+        rhat: float = 1.01,
+        ess: float = 400,
+        minutes: float = 10,
+        after_chunk: "Callable[[Run], None] | None" = None,
+    ) -> None:
+        """Begin to make sweeps in a thread of its own, and return at once.
+
+        ::
+
+            run.start(rhat=1.01, ess=400, minutes=60)
+            run.diagnostics(), run.to_inference_data()  # of the draws so far, at any time
+            run.pause()
+            run.proceed()
+            run.wait()
+
+        The draws are those of :meth:`extend` or :meth:`until`, to the last bit. What the run has is
+        always that of complete chunks. The end of the program ends the run after its chunk: call
+        :meth:`wait` before.
+
+        :param sweeps: as :meth:`extend`; by default the run goes on as :meth:`until`, with the
+            other arguments.
+        :param after_chunk: called in the thread.
+        :raises StoreError, ValueError: as :meth:`extend` and :meth:`until`, of the arguments and
+            before the first sweep. Other errors come out in :meth:`wait`.
+        :raises RuntimeError: if sweeps are made already, or by several processes.
+        """
+        if jax.process_count() > 1:
+            raise RuntimeError("start() is for one process: use until() or extend()")
+        with self._in_turn():
+            if sweeps is None:
+                self._check_goals(rhat, ess, minutes)
+            else:
+                self._check_sweeps(sweeps)
+            self._loop.prepare(self._state)
+        self._display.begin(lambda: Figures.of(self))  # in the cell that is executed
+
+        def work() -> bool | None:
+            if sweeps is None:
+                return self.until(rhat, ess, minutes, after_chunk)
+            return self.extend(sweeps, after_chunk)
+
+        self._background.start(work)
+
+    def pause(self) -> None:
+        """Let a run that was started rest, and return once its chunk is complete.
+
+        The time of the pause does not count for ``minutes``.
+        """
+        self._background.pause()
+
+    def proceed(self) -> None:
+        """Let a run go on that rests."""
+        self._background.proceed()
+
+    def wait(self, timeout: float | None = None) -> bool | None:
+        """Wait until a run that was started has ended. Ctrl-C ends the waiting, but not the run.
+
+        :param timeout: seconds after which the waiting ends.
+        :return: what :meth:`until` returns; None of a number of sweeps, and of a run that was never
+            started; False of one that was aborted.
+        :raises TimeoutError: if it has not ended by then; it goes on.
+        :raises RuntimeError: if it rests, so that it would never end.
+
+        It raises what was raised in the thread, such as StoreError and what :meth:`until` raises.
+        """
+        return self._background.wait(timeout)
+
+    def abort(self) -> None:
+        """End a run that was started, and return once its chunk is complete; its draws are kept.
+
+        An error in the thread is raised, unless :meth:`wait` has raised it.
+        """
+        self._background.abort()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a run that was started has not ended yet, also while it rests."""
+        return self._background.is_running
+
+    @at_one_moment
     def check(self) -> Check:
         """Compute the largest R-hat and the least ESS of the draws after the burn-in.
 
         :raises ValueError: if there are too few draws.
         """
-        return self._checks.make(self.diagnostics, self.num_draws)
+        self._check_draws()
+        num_draws, known = self.num_draws, self._diagnosed
+        is_known = known is not None and known.num_draws == num_draws
+        return self._checks.make(self._diagnose, num_draws, self.seconds, is_known=is_known)
 
     def check_if_due(self) -> None:
-        """Call :meth:`check` if there are draws enough, for at most a tenth of the time."""
-        if self._is_check_due():
-            self.check()
+        """Call :meth:`check` if there are draws enough, for at most a tenth of the time.
+
+        Where it would take longer, it is a check of every second, third, … of the draws.
+        """
+        if step := self._step_due(False):
+            self._check(step)
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         """Refuse to be copied or pickled: of two, each would make the same draws."""
@@ -339,9 +443,13 @@ class Run(Results):
         """Give the store back, so that another process can resume the run.
 
         The draws can still be read, but there are no further ones. It is also what ends
-        ``with Run(…) as run:``, whether or not there was an error.
+        ``with Run(…) as run:``, whether or not there was an error. A run that was started is
+        aborted.
         """
-        self._draws.close()
+        try:
+            self._background.abort()
+        finally:
+            self._draws.close()
 
     def __enter__(self) -> Self:
         return self
@@ -359,11 +467,19 @@ class Run(Results):
         return self._checks.last
 
     @property
+    @at_one_moment
     def num_clusters(self) -> np.ndarray | None:
         """The number of clusters of each chain in its last draw, None of other kernels."""
         return self._monitor.latest("num_clusters")
 
     @property
+    @at_one_moment
+    def num_divergent(self) -> np.ndarray | None:
+        """Number of divergent transitions of each chain in all draws, None of other kernels."""
+        return self._monitor.num_divergent
+
+    @property
+    @at_one_moment
     def overflow(self) -> float | None:
         """Share of the draws after the burn-in that needed more clusters than there are slots.
 
@@ -373,6 +489,7 @@ class Run(Results):
             return self._monitor.overflow(0.0)
         return self._monitor.overflow(self._share_left_out())
 
+    @at_one_moment
     def get_samples(
         self, group_by_chain: bool = False, max_draws: int | None = None
     ) -> dict[str, np.ndarray]:
@@ -384,6 +501,7 @@ class Run(Results):
         samples = as_sites(self._draws.read(SITES, self.first_draw, step=self._step(max_draws)))
         return by_chain_or_not(samples, group_by_chain)
 
+    @at_one_moment
     def as_mcmc(self, max_draws: int | None = None) -> MCMC:
         """Return the draws after the burn-in as an :class:`numpyro.infer.MCMC` that has run.
 
@@ -452,6 +570,7 @@ class Run(Results):
         settings: Settings,
         burn_in: BurnIn,
         quantities: Quantities | None,
+        progress: bool,
     ) -> None:
         self._loop, self._settings = loop, settings
         self._burn_in = check_burn_in(burn_in)
@@ -459,7 +578,8 @@ class Run(Results):
         self._monitor = Monitor(facts, quantities, settings.superchains)
         self._num_chains, self._num_sweeps, self._seconds = settings.num_chains, 0, 0.0
         self._kernel = loop.traits.name
-        self._turn = threading.RLock()
+        self._turn, self._look = threading.RLock(), threading.RLock()
+        self._background, self._display = Background(), Display(progress)
         self._changes: list[dict[str, Any]] = []
         self._checks = CheckSchedule()
 
@@ -560,12 +680,37 @@ class Run(Results):
     @contextmanager
     def _in_turn(self) -> Iterator[None]:
         """Refuse to make sweeps while another thread does, whose draws would come twice."""
+        if self._background.is_running and not self._background.is_here:
+            raise RuntimeError("this run goes on already: wait() for it, or abort() it")
         if not self._turn.acquire(blocking=False):
             raise RuntimeError("another thread makes sweeps of this run: wait for it")
         try:
             yield
         finally:
             self._turn.release()
+
+    @contextmanager
+    def _shown(self, figures: Callable[[], Figures]) -> Iterator[Callable[[], None]]:
+        """Show how far the run is, at most twice a second, and at the end."""
+        self._display.begin(figures)
+
+        def show() -> None:
+            if self._display.is_due():
+                self.check_if_due()
+                self._display.show(figures())
+
+        try:
+            yield show
+        finally:
+            self._display.end(figures)
+
+    def _figures_to(self, stop: int) -> Figures:
+        """Return the figures of a run that will have so many draws."""
+        total = self._settings.num_warmup + stop * self._settings.thinning
+        if self.num_sweeps == 0:
+            return Figures.of(self, total)
+        left = (total - self.num_sweeps) * self.seconds / self.num_sweeps
+        return Figures.of(self, total, left)
 
     def _make_chunk(self, at_most: float) -> None:
         """Make a chunk: of the warm-up while it lasts, then of draws."""
@@ -576,7 +721,7 @@ class Run(Results):
             chunk = self._loop.draw(self._state, self.num_draws, at_most)
         # all processes take part, of which only the first one stores
         state = self._loop.placement.to_host(chunk.state) if self._is_stored else None
-        with raise_in_all_processes():
+        with raise_in_all_processes(), self._look:
             if missing > 0:
                 self._advance_to(chunk, {SITES: {}, STATS: {}}, state)
                 return
@@ -620,12 +765,28 @@ class Run(Results):
     # Checks
     # -----------------------------------------------------------------------------------------
 
+    @property
+    def _doing(self) -> str:  # type: ignore[override]
+        return self._background.state
+
     def _recorded_changes(self) -> list[dict[str, Any]]:
         return self._changes
 
-    def _table(self, burn_in: float) -> "pd.DataFrame":
+    def _diagnose_anew(self, step: int = 1) -> Diagnosed:
         self._catch_up()
-        return self._monitor.table(burn_in)
+        return super()._diagnose_anew(step)
+
+    def _check_sweeps(self, sweeps: int) -> None:
+        self._draws.check_writable()
+        thinning = self._settings.thinning
+        if at_least("sweeps", sweeps, 0) % thinning:
+            raise ValueError(f"sweeps must be a multiple of the thinning, {thinning}: got {sweeps}")
+
+    def _check_goals(self, rhat: float, ess: float, minutes: float) -> None:
+        self._draws.check_writable()
+        kept = self._monitor.LEAST_KEPT * (1 - largest_burn_in(self._burn_in))
+        check_goals(rhat, ess, minutes, kept * self._settings.num_chains)
+        self._check_diagnosable()
 
     def _check_diagnosable(self) -> None:
         """Refuse a model of which nothing can be diagnosed, and leave no store without a sweep."""
@@ -637,19 +798,32 @@ class Run(Results):
                 self._draws.discard()
             raise
 
-    def _is_check_due(self) -> bool:
-        return self._has_draws_to_check() and self._checks.is_due()
-
     def _has_draws_to_check(self) -> bool:
         return self.num_draws - int(largest_burn_in(self._burn_in) * self.num_draws) >= LEAST_DRAWS
 
-    def _holds(self, rhat: float, ess: float) -> bool:
+    def _step_due(self, again: bool) -> int:
+        """Return the distance of the draws of which a check is due, 0 if none is."""
+        if not self._has_draws_to_check():
+            return 0
+        if again:  # like the latest, at once
+            return self._checks.latest_step
+        return self._checks.step(self.num_draws, self.seconds)
+
+    @at_one_moment
+    def _check(self, step: int) -> None:
+        if step == 1:
+            self.check()
+        else:
+            num_draws, seconds = self.num_draws, self.seconds
+            self._checks.make(lambda: self._diagnose_anew(step), num_draws, seconds, step)
+
+    def _holds(self, rhat: float, ess: float, step: int = 1) -> bool:
         """Whether a check of the draws is good enough, in the first process."""
         if not self._has_draws_to_check():
             return False
         if not self._checks.is_of(self.num_draws):
             with raise_in_all_processes():
-                self.check()
+                self._check(step)
         return bool(agree(self._suffices(rhat, ess)))
 
     def _check_moves(self) -> None:
@@ -666,7 +840,9 @@ class Run(Results):
         """Whether the latest check is good enough."""
         check, num_chains = self._checks.last, self._settings.num_chains
         assert check is not None
-        if self._monitor.still(self._share_left_out()) or self._num_kept * num_chains < ess:
+        burn_in = self._checks.burn_in
+        num_kept = self.num_draws - int(burn_in * self.num_draws)
+        if self._monitor.still(burn_in) or num_kept * num_chains < ess:
             return False
         return check.suffices(rhat, ess, num_chains)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from numpyro_rankings.posterior.diagnostics import CHANGES
-from numpyro_rankings.run.errors import StoreError
+from numpyro_rankings.run.errors import OtherRunError, StoreError
 from numpyro_rankings.run.fingerprint import CODE, COMPUTED, DATA, MODEL, Description, Sites
 
 _TRACED_BY = ("jax", "numpyro", "numpyro-rankings")  # a trace may depend on their versions
@@ -28,7 +28,7 @@ def check_same(path: Path, before: Any, resumed: Description, check: bool = True
         text = f"{path} is a run of other data, another model or another kernel: {_join(differing)}"
         if check:
             advice = "; Run.resume(…, check=False) goes on" if resumed[MODEL] else ""
-            raise StoreError(text + advice)
+            raise OtherRunError(text + advice)
         warnings.warn(f"{text}; it goes on, and its store notes it", UserWarning, stacklevel=3)
     elif changes := sentences_of(changes_of(path, before)):
         warnings.warn(f"{path}: {' '.join(changes)}", UserWarning, stacklevel=3)

@@ -5,7 +5,7 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpyro.infer import MCMC
@@ -16,6 +16,7 @@ from numpyro_rankings.posterior.draws import LADDER_FIELDS, Draws
 from numpyro_rankings.run.convert import SITES, STATS
 from numpyro_rankings.run.errors import StoreError
 from numpyro_rankings.run.folder import folder_of
+from numpyro_rankings.run.goals import Diagnosed
 from numpyro_rankings.run.kernels import ENERGY
 from numpyro_rankings.run.monitor import Facts, Monitor, Quantities
 from numpyro_rankings.run.read_only import ReadOnlyStore
@@ -23,16 +24,12 @@ from numpyro_rankings.run.results import (
     BURN_IN,
     READ_AT_ONCE,
     BurnIn,
-    Diagnosed,
     Results,
     by_chain_or_not,
     check_burn_in,
 )
 from numpyro_rankings.run.same_run import changes_of
 from numpyro_rankings.run.settings import settings_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Functions import zarr and ArviZ, which take long to load and which not every run needs.
 
@@ -72,6 +69,7 @@ class StoredRun(Results):
     """
 
     _draws: ReadOnlyStore
+    _monitors_all = False
 
     def __init__(
         self, store: str | os.PathLike, burn_in: BurnIn, quantities: Quantities | None
@@ -242,18 +240,11 @@ class StoredRun(Results):
             )
         return {name: values[:, is_whole] for name, (values, _) in read.items()}
 
-    def _share_monitored(self) -> float:
-        """Return the share of the draws that the monitor has and that is the burn-in."""
-        return self._share_left_out() if self._burn_in == "auto" else 0.0  # else it has no others
-
-    def _diagnose_anew(self) -> Diagnosed:
+    def _diagnose_anew(self, step: int = 1) -> Diagnosed:
         if not self._has_monitored:
             self._let_monitor()
             self._has_monitored = True
-        return super()._diagnose_anew()
-
-    def _table(self, burn_in: float) -> "pd.DataFrame":
-        return self._monitor.table(burn_in if self._burn_in == "auto" else 0.0)
+        return super()._diagnose_anew(step)
 
     def _let_monitor(self) -> None:
         """Give the monitor the draws that it would keep, of all arrays that are whole.

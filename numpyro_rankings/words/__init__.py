@@ -31,6 +31,11 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def in_minutes(number: float) -> str:
+    """Return ``1 minute``, ``0.5 minutes``."""
+    return f"{number:g} minute{'' if number == 1 else 's'}"
+
+
 def number(value: float, spec: str) -> str:
     """Format a number, or return a dash if it is NaN."""
     return "–" if math.isnan(value) else format(value, spec)
@@ -59,10 +64,10 @@ def share(x: float) -> str:
     return f"{x:.1%}"
 
 
-def interval(bounds: Sequence[float]) -> str:
-    """Format the interval of a size: ``1,465–3,108``."""
+def interval(bounds: Sequence[float], total: float) -> str:
+    """Format the interval of a size as shares of all: ``24.1–31.0%``."""
     low, high = bounds
-    return f"{size(low)}–{size(high)}"
+    return f"{100 * low / total:.1f}–{share(high / total)}"
 
 
 def percent(x: float) -> str:

@@ -10,13 +10,26 @@ from numpyro_rankings.words.options import words_of_option
 
 OUT = "numpyro-rankings-results"  # folder of the results, where a command names none
 DEFAULT_MODEL = "mallows"  # of fit
-# options without a value that other commands go without
-_FLAGS = ("--approximate", "--evidence", "--no-process")
+# options without a value
+_FLAGS = (
+    *("--approximate", "--evidence", "--no-process", "--force", "--no-progress"),
+    *("--highest-first", "--no-highest-first", "--transpose", "--no-transpose"),
+)
 # options that fit and compare have, but with another meaning, and those that one of them has
 _OF_RUN = ("--components", "--minutes", "--out")
 _OF_FIT = (
-    *("--alpha", "--approximate", "--assignment", "--blocs", "--draws", "--effective-size"),
-    *("--ess", "--gamma", "--init", "--max-clusters", "--model", "--nu", "--phi", "--r"),
+    *("--alpha", "--approximate", "--assignment", "--blocs", "--calibrate", "--draws"),
+    *(
+        "--effective-size",
+        "--ess",
+        "--gamma",
+        "--init",
+        "--max-clusters",
+        "--model",
+        "--nu",
+        "--phi",
+        "--r",
+    ),
     *(
         "--resume",
         "--rhat",
@@ -110,22 +123,6 @@ def resumed(command: str, out: Path, minutes: float | None = None, option: str =
     return shlex.join([*kept, option, str(out)])
 
 
-def begun_with(command: str, out: Path, settings: Mapping[str, int]) -> str:
-    """Return a command that begins the run that a command has resumed.
-
-    How long the run was to be is left out, because it is not known and does not change the draws.
-
-    :param out: folder of the results.
-    :param settings: the options that the store knows, by their names.
-    """
-    usual = {"--seed": 0, "--chains": 4, "--thin": 1, "--warmup": 1000}
-    lengths = {"--minutes", "--rhat", "--ess"}
-    words = without(command, {"--out", "--resume", *lengths, *settings})
-    for option, value in settings.items():
-        words += [] if value == usual[option] else [option, f"{value:g}"]
-    return shlex.join([*words, "--out", str(out)])
-
-
 def answered(command: str, answers: Mapping[str, Any]) -> str:
     """Return a command with the options of a table that answer its questions.
 
@@ -153,6 +150,19 @@ def _folder(command: str) -> str:
     words = shlex.split(command)
     found = (value_of(words, option) for option in ("--resume", "--out"))
     return next((x for x in found if x is not None), OUT)
+
+
+def options_of(command: str) -> dict[str, list[str]]:
+    """Return the values of each option of a command; what is no option has an empty name."""
+    words, found = iter(shlex.split(command)[1:]), dict[str, list[str]]()
+    for word in words:
+        name, has_value, value = word.partition("=")
+        if not word.startswith("--"):
+            name, value = "", word
+        elif not has_value and name not in _FLAGS:
+            value = next(words, "")
+        found.setdefault(name, []).extend([value] if value else [])
+    return found
 
 
 def value_of(words: Sequence[str], option: str) -> str | None:

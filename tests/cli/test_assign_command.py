@@ -95,7 +95,9 @@ def test_a_new_wave_with_other_columns(results, folder, capsys):
     columns = ["Q5_Eva", "other", "Q5_Bob", "Q5_Ann", "Q5_Dee", "id"]
     truth = write_wave("wave2.csv", 200, 1, columns)
     assert run("assign", results, "wave2.csv", "--gaps", "close", "--table", "with.csv") == 0
-    assert "wave2.csv has no column region" in capsys.readouterr().err
+    assert (
+        "wave2.csv has no column region, which the file of the fit had" in capsys.readouterr().err
+    )
     found, names = rows_of("wave2-groups.csv"), truth_of_groups(results)
     right = [row["cluster"] == names[k] for row, k in zip(found, truth.tolist(), strict=True)]
     assert np.mean(right) > 0.95

@@ -91,10 +91,11 @@ def test_numbers_of_blocs_are_the_same_on_the_screen_and_in_files(run_of, capsys
         (level, k) for level in range(2, 7) for k in range(1, level + 1)
     ]
     chosen = [row for row in rows if row["chosen"] == "yes"]
+    total = survey.rankings.num_rankings
     assert {int(row["level"]) for row in chosen} == {blocs.number}
     for row, bloc in zip(chosen, blocs.blocs, strict=True):
         numbers = {name: float(row[name]) for name in ("size", "share", "certainty", "agreement")}
-        bounds = words.interval([float(row["size_low"]), float(row["size_high"])])
+        bounds = words.interval([float(row["size_low"]), float(row["size_high"])], total)
         line = [row["bloc"], words.size(numbers["size"]), words.share(numbers["share"])]
         line += [f"({bounds})"] if ess == 100 else []
         line += [words.percent(numbers[x]) for x in ("certainty", "agreement")]

@@ -167,9 +167,9 @@ def test_fit_keeps_the_judges_of_a_survey(tmp_path, monkeypatch, capsys, no_samp
         size, share = float(row["size"]), float(row["share"])
         assert share == pytest.approx(size / 40, rel=1e-4)
         bounds = float(row["size_low"]), float(row["size_high"])
-        low, high = (f"{x:,.0f}" for x in bounds)
+        low, high = (f"{100 * x / 40:.1f}" for x in bounds)
         assert bounds[0] == 0 if row["presence"] != "1" else bounds[0] > 0
-        words = f"{size:,.0f}, {share:.1%} of all (90% interval {low}–{high})"
+        words = f"{size:,.0f}, {share:.1%} of all (90% interval {low}–{high}%)"
         assert f"group {row['cluster']}: {words}" in page and f"<span>{words}</span>" in page
         together = np.mean(
             [float(x["probability"]) for x in people if x["cluster"] == row["cluster"]]
@@ -180,7 +180,7 @@ def test_fit_keeps_the_judges_of_a_survey(tmp_path, monkeypatch, capsys, no_samp
         assert lines[place].split()[1:] == [
             f"{size:,.0f}",
             f"{share:.1%}",
-            f"({low}–{high})",
+            f"({low}–{high}%)",
             f"{float(row['presence']):.0%}",
             f"{float(row['cohesion']):.0%}",
             f"{float(row['agreement']):.0%}",

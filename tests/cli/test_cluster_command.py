@@ -280,12 +280,33 @@ def test_dates_are_days(small, sampled, capsys):
     np.testing.assert_array_equal(np.asarray(made.data[1]), expected)
 
 
-@pytest.mark.parametrize("date", ["31.3.2024", "3/31/2024", "2024-13-01", "2024-03-31T10:00Z"])
+OTHER_DATES = ["31.3.2024", "3/31/2024", "2024-13-01", "2024-03-31T10:00Z", "31 Mar 2024", ""]
+OTHER_DATES += ["3/31/2024 1:30 PM", "31.03.24 13:30", "2024/03/31", "2024-03", "13:30"]
+
+
+@pytest.mark.parametrize("date", OTHER_DATES)
 def test_other_dates_are_refused(small, capsys, date):
-    (small / "table.csv").write_text(f"a,b,day\n1,2,2024-03-30\n1,1,{date}\n")
     options = ["--family", "multinomial", "--time", "day", "--decay", "exponential:30"]
+    for first, line in (("2024-03-30", 3), (date, 2), ("1", 3)):
+        (small / "table.csv").write_text(f"a,b,day\n1,2,{first}\n1,1,{date}\n")
+        if date == "2024-03-31T10:00Z" and first == date:
+            continue  # all have a zone
+        assert run("cluster", "table.csv", *options) == 2
+        said = capsys.readouterr().err
+        line = 2 if first == "1" and date.startswith(("2024-13", "2024-03-31")) else line
+        assert f"table.csv:{line}: column 'day'" in said and "are written 2024-03-31" in said
+
+
+def test_times_with_zones_and_dates_without_hyphens(small, sampled, capsys):
+    texts = ["2024-03-30T10:00Z", "2024-03-31T12:00+02:00", "2024-03-30 13:00:00+01:00"]
+    rows = "\n".join(["a,b,day", *(f"{k},1,{text}" for k, text in enumerate(texts))])
+    (small / "table.csv").write_text(rows + "\n")
+    options = ["--family", "multinomial", "--time", "day", "--decay", "exponential:30"]
+    found = np.asarray(sampled("cluster", "table.csv", *options).data[1])
+    np.testing.assert_allclose([found[1, 0], found[2, 0]], [1, 2 / 24])
+    (small / "table.csv").write_text("a,b,day\n1,2,20240331\n1,1,20240401\n")
     assert run("cluster", "table.csv", *options) == 2
-    assert "dates are written 2024-03-31" in capsys.readouterr().err
+    assert "table.csv:2: column 'day': 20240331 may be a date;" in capsys.readouterr().err
 
 
 def _reached(sparse):

@@ -10,6 +10,7 @@ import signal
 from pathlib import Path
 from types import SimpleNamespace
 
+import jax
 import numpy as np
 import pytest
 import xarray as xr
@@ -25,7 +26,7 @@ from numpyro_rankings.cli.progress import Progress
 from numpyro_rankings.cli.session import RunSession
 from numpyro_rankings.infer import TemperedMixture
 from numpyro_rankings.report import group_path as module
-from numpyro_rankings.report.group_path import TooLittleTimeError, choose_number
+from numpyro_rankings.report.group_path import GroupChoice, TooLittleTimeError, choose_number
 
 pytestmark = pytest.mark.usefixtures("usual_signals_of_module")
 
@@ -152,6 +153,7 @@ def test_another_run_instead_leaves_no_path(there, monkeypatch, ends):
     assert not Path("out/path.csv").exists() and components_of() == number
     assert not Path("out.run/path.nc").exists()
     assert Path("out.run").exists() == (ends == "interrupted")
+    assert Path("out.run/command.json").exists() == (ends == "interrupted")
 
 
 def test_a_run_that_fails_before_its_first_sweep_keeps_the_path_of_the_other(there, monkeypatch):
@@ -206,6 +208,67 @@ def test_a_run_on_ladders_that_ends_by_itself_is_resumed(folder, monkeypatch, on
     assert sorted(os.listdir()) == ["out", "small.soi"]
 
 
+def test_a_fit_without_time_for_its_chains_shows_the_ladders(
+    folder, monkeypatch, clock, capsys, one_program
+):
+    """Those that found the number have more draws; with further time there are the chains."""
+    without_page(monkeypatch)
+    (folder / "small.soi").write_text(SOI)
+    monkeypatch.setattr(module, "group_path", QUICK)
+    show = Progress.show
+
+    def show_and_wait(self, run):
+        show(self, run)
+        clock.step(400)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Progress, "show", show_and_wait)
+        assert run(*AUTO_FIT, "--minutes", "5", "--chains", "3", "--out", "out") == 0
+    said = capsys.readouterr().err
+    assert "stopped after 5 minutes; the draws do not suffice: they are of the 2 chains" in said
+    assert "by which the number was found, after 60 sweeps of each chain. To go on" in said
+    with xr.open_dataset("out/posterior.nc", group="posterior", engine="h5netcdf") as data:
+        assert (data.sizes["chain"], data.sizes["draw"]) == (2, 30)
+        assert data["assignments"].shape == (2, 30, 40)
+    with xr.open_dataset("out/posterior.nc", engine="h5netcdf") as data:
+        assert data.attrs["run"] == "2 chains, each of 60 sweeps, of which the last 30 are used"
+    assert sum(float(row["size"]) for row in rows_of("out/clusters.csv")) == pytest.approx(40)
+    command = shlex.split(said.strip().splitlines()[-1])[1:]
+    assert "--resume" in command and command[command.index("--minutes") + 1] == "10"
+    monkeypatch.setattr(module, "group_path", raising)
+    assert run(*command, "--rhat", "9", "--ess", "10") == 0
+    with xr.open_dataset("out/posterior.nc", group="posterior", engine="h5netcdf") as data:
+        assert data.sizes["chain"] == 3
+    assert sorted(os.listdir()) == ["out", "small.soi"]
+
+
+def test_the_ladders_are_spread_over_devices(folder, monkeypatch):
+    """And leave time for the chains, of which there are four."""
+    (folder / "small.soi").write_text(SOI)
+    seen = {}
+
+    def note(*_, **settings):
+        seen.update(settings)
+        raise TooLittleTimeError
+
+    monkeypatch.setattr(module, "group_path", note)
+    assert run(*AUTO_FIT, "--minutes", "3") == 2
+    assert (seen["minutes"], seen["chains_after"], seen["num_ladders"]) == (3, 4, 2)
+    assert seen["devices"] == jax.devices()[:2]
+
+
+def test_ladders_as_if_there_were_fewer_rankings_are_not_shown_instead(monkeypatch):
+    """Nor those of another number: the chains are of something else."""
+    session = RunSession(RunOptions(), "command")
+    monkeypatch.setattr("numpyro_rankings.cli.number._find", lambda *_: ("path", {2: "ladders"}))
+    for number, size, shown in ((2, None, "ladders"), (2, 9.0, None), (3, None, None)):
+        choice = GroupChoice(number, number, None, size)
+        monkeypatch.setattr(module, "choose_number", lambda _, choice=choice: choice)
+        session.ladders = None
+        options, _ = fit.choose_components(session, model_of("--components auto"), None)
+        assert (options.components, session.ladders) == (number, shown)
+
+
 def test_what_is_refused_is_refused_before_the_path(folder, monkeypatch, capsys):
     (folder / "small.soi").write_text(SOI)
     monkeypatch.setattr(module, "group_path", raising)
@@ -220,7 +283,7 @@ def test_what_is_refused_is_refused_before_the_path(folder, monkeypatch, capsys)
     monkeypatch.setattr(module, "group_path", too_late)
     assert run(*AUTO_FIT, "--minutes", "0.5") == 2
     said = capsys.readouterr().err
-    assert "half of 0.5 minutes do not suffice for one component" in said
+    assert " 0.5 minutes did not suffice for one component" in said
     fewer, process = re.search(r"such as --sample (\d+)(.*)", said).groups()
     number = read_rankings("small.soi").num_rankings
     assert 2 <= int(fewer) < number

@@ -110,6 +110,10 @@ def test_the_line_of_progress_fits(monkeypatch, width, num_chains):
     check = SimpleNamespace(rhat=1.729, ess=1234.0)
     run = SimpleNamespace(
         num_sweeps=12_345,
+        num_draws=12_345,
+        num_chains=num_chains,
+        num_divergent=None,
+        seconds=60.0,
         num_clusters=range(10, 10 + num_chains),
         last_check=check,
         check_if_due=lambda: None,

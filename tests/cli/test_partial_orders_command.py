@@ -142,7 +142,12 @@ def test_describe_counts_pairs_and_cycles(capsys, folder):
     lines = described(capsys, "pairs.csv")
     assert "20 partial orders of 4 items, 5 of them different" in lines
     said = "4 of 20 comparisons are ties, which are read as no opinion: use --ties drop to leave"
-    assert f"{said} them out" in lines
+    assert f"{said} them out" in lines and "4 have ties (20%)" in lines
+    # x > y > z and x > w > z: y and w were never compared, and nobody ties them
+    lines = described(capsys, "pairs.csv", "--judge", "user", "--ties", "drop")
+    assert "4 of 20 comparisons are ties, and are left out" in lines
+    assert "4 leave the order of some items open (100%)" in lines
+    assert not any("have ties" in line for line in lines)
     cycle = "who,winner,loser\nu1,a,b\nu1,b,c\nu1,c,a\nu2,d,e\nu3,d,e\n"
     (folder / "cycle.csv").write_text(cycle)
     lines = described(capsys, "cycle.csv", "--judge", "who")

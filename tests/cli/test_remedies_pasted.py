@@ -62,8 +62,8 @@ def test_options_are_not_taken_for_values(folder, capsys):
 @pytest.mark.parametrize(
     ("column", "told"),
     [
-        (["DNS", "1", "", ""], "--missing DNS"),  # once, among few
-        (["DNS", "2", "DNS", "DNF"], "--missing DNS,DNF"),
+        (["DNS", "1", "", ""], "--not-offered DNS"),  # once, among few
+        (["DNS", "2", "DNS", "DNF"], "--not-offered DNS --offered DNF"),
     ],
 )
 def test_codes_in_small_columns(folder, capsys, column, told):
@@ -73,17 +73,25 @@ def test_codes_in_small_columns(folder, capsys, column, told):
     assert pasted(folder, capsys, table, "--layout", "ranks", "--judge", "race").endswith(told)
 
 
+@pytest.mark.parametrize("code", ["DNF", "n/a"])
+def test_codes_in_two_of_four_columns_make_no_pairs(folder, capsys, code):
+    """Two columns of numbers beside two with codes are no games with scores."""
+    table = f"race,Ham,Ver,Lec,Nor\nbahrain,2,1,3,{code}\njeddah,1,2,{code},3\nimola,1,2,3,4\n"
+    told = pasted(folder, capsys, table)
+    assert "--layout ranks" in told and "pairs" not in told and "--columns" not in told
+
+
 def test_a_column_of_one_code_alone(folder, capsys):
     (folder / "t.csv").write_text("Ann,Bob,Cid\nDNS,1,2\nDNS,2,1\n")
     assert main(["describe", "t.csv", "--layout", "ranks"]) == 2
     error = capsys.readouterr().err
-    assert "add --missing DNS, or --offered DNS or --not-offered DNS if" in error
+    assert "add --not-offered DNS; --offered DNS if" in error
     assert main(["describe", "t.csv", "--layout", "ranks", "--not-offered", "DNS"]) == 0
 
 
 def test_codes_of_a_long_table(folder, capsys):
     table = "judge,item,rank\na,x,DNS\na,y,1\nb,x,DNS\nb,y,DNF\nb,z,1\n"
-    assert pasted(folder, capsys, table) == "--missing DNS,DNF"
+    assert pasted(folder, capsys, table) == "--not-offered DNS --offered DNF"
 
 
 GAMES = "Reds,2-1,Blues\nBlues,0-0,Greens\nGreens,1-3,Reds\n"

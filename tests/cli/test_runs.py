@@ -93,7 +93,7 @@ def test_it_ends_when_the_time_is_over_and_goes_on(capsys, monkeypatch):
     monkeypatch.setattr(numpyro_rankings.run.Run, "until", time_over_after(30))
     assert run(*command[1:]) == 0
     message = capsys.readouterr().err
-    assert "stopped after 1 minutes; the draws do not suffice, after 31 sweeps" in message
+    assert "stopped after 1 minute; the draws do not suffice, after 31 sweeps" in message
     command = message.strip().splitlines()[-1].split()
     assert command[:2] == ["numpyro-rankings", "fit"] and command[-2:] == ["--resume", "out"]
     assert sorted(os.listdir()) == ["out", "out.run", "small.soi"]
@@ -135,7 +135,7 @@ def test_ctrl_c_writes_what_there_is_and_resume_goes_on(alone, capsys, monkeypat
     assert "out.run has an unfinished run: go on with --resume out" in capsys.readouterr().err
     other = ["fit", "small.soi", "--model", "plackett-luce", "--shape", "2"]
     assert run(*other, *FIXED, "--resume", "out") == 2
-    assert "shape was 1.0, is 2.0" in capsys.readouterr().err
+    assert "begun without --shape, not with --shape 2" in capsys.readouterr().err
     assert os.path.isdir("out.run")
     assert run(*MODEL, *FIXED, "--resume", "out") == 0
     np.testing.assert_array_equal(draws_of("out"), alone)
@@ -391,14 +391,72 @@ def test_a_resumed_run_has_the_settings_of_its_store(capsys, monkeypatch):
     page = open("out/report.html", encoding="utf-8").read()
     assert "2 chains, each of 8 warm-up sweeps and 80 further sweeps, of which one in 2" in page
     begun = re.search("<dt>begun with</dt><dd><code>(.*?)</code>", page)[1]
-    options = "--draws 80 --seed 3 --chains 2 --thin 2 --warmup 8 --out out"
-    assert begun == f"numpyro-rankings {' '.join(MODEL)} {options}"
+    assert begun == f"numpyro-rankings {' '.join([*MODEL, *own])} --out out"
     assert re.search("<dt>command</dt><dd><code>.* --resume out</code>", page)
     args = shlex.split(begun)[1:-1]
     assert run(*args, "again") == 0
     np.testing.assert_array_equal(draws_of("again"), draws_of("alone"))
     assert "begun with" not in open("again/report.html", encoding="utf-8").read()
     assert "<dt>seed</dt><dd>3</dd>" in page
+
+
+def test_a_run_that_is_resumed_with_other_options_names_them(capsys, monkeypatch):
+    """Those of the data and of the model, and the command that goes on."""
+    Path("ranks.csv").write_text(
+        "who,n,a,b,c\n" + "x,1,1,2,3\ny,2,3,1,2\nz,1,2,1,3\nw,2,1,3,2\n" * 5
+    )
+    begun = ["fit", "ranks.csv", "--layout", "ranks", "--columns", "a,b,c", "--top", "2", *FIXED]
+    begun += ["--model", "plackett-luce", "--save", "summary"]
+    with monkeypatch.context() as patch:
+        interrupting_after(4, patch)
+        assert run(*begun, "--out", "out") == 130
+    go_on = f"  numpyro-rankings {' '.join(begun)} --resume out"
+    capsys.readouterr()
+
+    def other(*options, without=()):
+        kept, words = [], iter(begun)
+        for word in words:
+            if word in without:
+                next(words)
+            else:
+                kept.append(word)
+        assert run(*kept, *options, "--resume", "out") == 2
+        first, command = capsys.readouterr().err.splitlines()[-2:]
+        assert command == go_on
+        return first.removeprefix("numpyro-rankings: error: ").removesuffix("; to go on with it:")
+
+    top = "out.run was begun with --top 2, not "
+    assert other("--top=1", without=["--top"]) == f"{top}--top 1"
+    assert other(without=["--top"]) == f"{top}without --top"
+    model = "out.run was begun with --model plackett-luce, not "
+    assert other("--model", "gamma-process", without=["--model"]) == f"{model}--model gamma-process"
+    assert (
+        other("--components", "2")
+        == "out.run was begun without --components, not with --components 2"
+    )
+    both = other("--count", "n", "--columns", "a,c,b", "--highest-first", without=["--columns"])
+    assert both == (
+        "out.run was begun with --columns a,b,c, not --columns a,c,b; without --count, not with "
+        "--count n; without --highest-first, not with --highest-first"
+    )
+    # what is only shown may be added, and the page has both commands
+    assert run(*begun, "--about", "who", "--no-progress", "--resume", "out") == 0
+    page = Path("out/report.html").read_text(encoding="utf-8")
+    assert (
+        f"<dt>begun with</dt><dd><code>numpyro-rankings {' '.join(begun)} --out out</code>" in page
+    )
+    assert "--about who --no-progress --resume out</code>" in page
+    assert not Path("out.run").exists()
+    # of other data nothing but the file differs
+    with monkeypatch.context() as patch:
+        interrupting_after(4, patch)
+        assert run(*begun, "--force", "--out", "out") == 130
+    Path("ranks.csv").write_text(Path("ranks.csv").read_text().replace("y,2,3,1,2", "y,2,3,2,1"))
+    assert run(*begun, "--resume", "out") == 2
+    assert "another kernel: the data of ranks.csv differ\n" in capsys.readouterr().err
+    Path("out.run/command.json").write_text("{}")
+    assert run(*begun, "--top", "1", "--resume", "out") == 2
+    assert "another kernel: the data of ranks.csv differ\n" in capsys.readouterr().err
 
 
 def test_a_run_that_ends_by_itself_gets_no_fixed_length(capsys):

@@ -89,6 +89,8 @@ def test_the_summary_can_be_printed_anywhere(run_of):
     assert not re.search(r"@import|<script|url\(", text)
     shown = re.sub(r"<style>.*?</style>|<[^>]*>", " ", text, flags=re.DOTALL).split()
     assert len(shown) < 500  # a sheet of paper
+    parts = [text.index(x) for x in ("<h2>What the ", "<figcaption>", "<h2>Can I trust it?</h2>")]
+    assert parts == sorted(parts)
 
 
 def test_figures_have_the_size_of_a_slide(run_of):
@@ -117,6 +119,8 @@ def test_without_blocs_the_slides_are_of_the_groups(run_of):
     for what in ("mean", "first", "top"):
         text = Path(f"out/figures/places-{what}.svg").read_text(encoding="utf-8")
         assert "group 1" in text and "bloc 1" not in text
+        names = re.findall(r'<text [^>]*?y="([\d.]+)"[^>]*>group \d</text>', text)
+        assert len(names) == 3 and len(set(names)) == 1  # the names are in one line
 
 
 def test_saved_files_of_earlier_results_go_and_those_of_others_stay(run_of, capsys):

@@ -98,7 +98,7 @@ def test_too_little_time_proposes_no_process(survey, capsys, monkeypatch):
     monkeypatch.setattr(group_path, "group_path", too_late)
     assert main(["fit", *survey, "--weight", "w", "--about", "region", "--minutes", "0.5"]) == 2
     error = capsys.readouterr().err
-    assert "half of 0.5 minutes do not suffice" in error
+    assert "0.5 minutes did not suffice" in error
     assert "--components dp" not in error
 
 

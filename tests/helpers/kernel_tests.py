@@ -1,9 +1,11 @@
 """What the tests of several kernels ask in the same way."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import random
+from numpyro import handlers
 from numpyro.infer import MCMC
 
 from helpers.densities import log_density_at
@@ -69,3 +71,18 @@ def rank_of(key, truth, draws):
     below, equal = (draws < truth).sum(0), (draws == truth).sum(0)
     uniform = random.uniform(key, equal.shape)
     return below + jnp.floor(uniform * (equal + 1)).astype(int)
+
+
+def simulate(kernel, template, key):
+    """One draw of everything from the prior, with as many rankings as the template has."""
+    leaves, structure = jax.tree.flatten(template)
+    model = handlers.uncondition(kernel.model)
+    with handlers.block(), handlers.trace() as trace, handlers.seed(rng_seed=key):
+        model(template)
+    truth = {
+        name: site["value"]
+        for name, site in trace.items()
+        if site["type"] == "sample" and name != "rankings"
+    }
+    lists = trace["rankings"]["value"].astype(jnp.int32)
+    return truth, jax.tree.unflatten(structure, [lists, *leaves[1:]])

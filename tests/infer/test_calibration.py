@@ -8,9 +8,8 @@ import numpy as np
 import numpyro.distributions as dist
 import pandas as pd
 import pytest
-from helpers.kernel_tests import rank_of
+from helpers.kernel_tests import rank_of, simulate
 from jax import random
-from numpyro import handlers
 from scipy import stats
 
 import numpyro_rankings.distributions as rd
@@ -40,21 +39,6 @@ def quantities(z):
     theta = z["concentration"][..., 0, 0]  # the first ranking is in cluster 0
     clusters = jnp.asarray(z["num_clusters"], jnp.float32)
     return jnp.stack([z["alpha"], clusters, theta, z["log_joint"]], axis=-1)
-
-
-def simulate(kernel, template, key):
-    """One draw of everything from the prior."""
-    leaves, structure = jax.tree.flatten(template)
-    model = handlers.uncondition(kernel.model)
-    with handlers.block(), handlers.trace() as trace, handlers.seed(rng_seed=key):
-        model(template)
-    truth = {
-        name: site["value"]
-        for name, site in trace.items()
-        if site["type"] == "sample" and name != "rankings"
-    }
-    lists = trace["rankings"]["value"].astype(jnp.int32)
-    return truth, jax.tree.unflatten(structure, [lists, *leaves[1:]])
 
 
 def ranks(kernel):
@@ -110,6 +94,7 @@ PRIORS = {
 }
 
 
+@cache
 def data_of_the_kernels_model(number):
     """Of the prior's data sets, those with 4 items that all are atoms of the root, and the truth.
 
@@ -128,16 +113,28 @@ def data_of_the_kernels_model(number):
     return np.array(truths), np.array(data)
 
 
-def test_ranks_of_the_mixture_of_weights():
+def every_other_tied(lists):
+    """The same judges, of whom every other one ties the two items of the list."""
+    buckets = [[x] if k % 2 else x for k, x in enumerate(lists.tolist())]
+    return PartialOrders.from_buckets(buckets, LISTED)
+
+
+OF_LISTS = {
+    "rankings": lambda lists: Rankings.from_orderings(lists, num_items=LISTED),
+    "ties": every_other_tied,
+}
+
+
+@pytest.mark.parametrize("kind", OF_LISTS)
+def test_ranks_of_the_mixture_of_weights(kind):
     truths, lists = data_of_the_kernels_model(80)
     kernel = DPPlackettLuceGibbs(**PRIORS, max_clusters=80)
-    leaves, structure = jax.tree.flatten(Rankings.from_orderings(lists[0], num_items=LISTED))
+    data = jax.tree.map(lambda *x: jnp.stack(x), *map(OF_LISTS[kind], lists))
 
     @jax.jit
     @jax.vmap
-    def replicate(key, truth, lists):
+    def replicate(key, truth, data):
         key_chain, key_ties = random.split(key)
-        data = jax.tree.unflatten(structure, [lists, *leaves[1:]])
         state = kernel.init(key_chain, 0, None, (data,), {})
 
         def sweep(state, _):
@@ -153,7 +150,7 @@ def test_ranks_of_the_mixture_of_weights():
         draws = draws[DROPPED:]
         return rank_of(key_ties, truth, draws), overflow.any()
 
-    found, overflow = replicate(random.split(random.key(1), len(truths)), truths, lists)
+    found, overflow = replicate(random.split(random.key(1), len(truths)), truths, data)
     assert not np.any(overflow)
     for k, quantity in enumerate([*PRIORS, "num_clusters"]):
         counts = np.bincount(np.asarray(found)[:, k], minlength=KEPT + 1)

@@ -433,7 +433,7 @@ def test_bad_data():
         ("each of the 3 stages", SliceGibbs(concentration_prior=dist.Gamma(jnp.ones(2))), table()),
         ("univariate", SliceGibbs(concentration_prior=dist.Dirichlet(jnp.ones(3))), table()),
     )
-    with pytest.raises(TypeError, match="needs a Rankings"):
+    with pytest.raises(TypeError, match="must be a Rankings, got ArrayImpl"):
         run(SliceGibbs(), jnp.zeros((3, 4), jnp.int32))
 
 

@@ -52,6 +52,7 @@ from numpyro_rankings.infer.latent_orders import (
     draw_orderings,
     plackett_luce_lists,
 )
+from numpyro_rankings.infer.mallows import level_items
 
 COPIES = 4000
 OTHERS = [0, 1, 2, 3, 4]  # a further judge, beside whom short lists have padding
@@ -385,6 +386,14 @@ FAULTS = {
                 )
             ),
         ),
+        "neighbours of the center exchanged always": (
+            (level_items, "sum_by_label_in_blocks"),
+            lambda right: lambda x, *args: right(jnp.where(x < 0, 0, x), *args),
+        ),
+        "neighbours exchanged in no ordering, as if in all": (
+            (level_items, "_may_change_places"),
+            lambda right: lambda orders, *_: jnp.ones(len(orders.listed), bool),
+        ),
     },
     "plackett-luce-mixture": {
         "labels accepted always": (
@@ -419,6 +428,24 @@ def test_wrong_moves_are_found(name, monkeypatch):
             mcmc = run_of(kernel, orders, program_of(kernel)(orders))
         found = discrepancies_of(kernel, mcmc, orders)
         assert max(found.values()) > 1.5 * TOO_FAR, (fault, found)
+
+
+def test_items_that_all_judges_tie_change_places():
+    """Each of the two is first in half of the posterior, however many judges there are."""
+    orders = PartialOrders.from_buckets([[0, [1, 2], 3]] * 60, num_items=4)
+    mcmc = sampled(
+        SliceGibbs(num_components=1),
+        orders,
+        key=jax.random.key(0),
+        num_samples=300,
+        num_chains=4,
+        num_warmup=30,
+    )
+    center = np.asarray(mcmc.get_samples(group_by_chain=True)["center"]).reshape(4, -1, 4)
+    places = np.argsort(center, axis=-1)
+    is_first = places[..., 1] < places[..., 2]
+    assert abs(is_first.mean() - 0.5) < 0.15
+    assert np.mean(np.diff(is_first.astype(int), axis=1) != 0) > 0.3
 
 
 def test_tails_of_top_lists_by_quadrature():

@@ -25,8 +25,11 @@ from numpyro_rankings.infer import (
     PlackettLuceGibbs,
     SliceGibbs,
     TemperedMixture,
+    latent_orders,
+    ranking_kernel,
 )
 from numpyro_rankings.infer.latent_orders import draw_orderings_of_comparisons
+from numpyro_rankings.ops import mistakes
 from numpyro_rankings.ops.mistakes import MistakePrior
 
 COPIES = 4000
@@ -234,21 +237,24 @@ def test_mallows_posterior_by_enumeration(name):
     assert float(z["log_joint"]) == pytest.approx(float(density(z)), rel=1e-4)
 
 
-@each_of(["one", "two"], ["one"])
-def test_plackett_luce_posterior_by_quadrature(name):
+SHAPE = np.array([0.5, 1.0, 1.5])
+
+
+def plackett_luce_kernel(number):
+    two = {"alpha": ALPHA, "num_components": 2, "num_marginal_steps": 6}
+    return PlackettLuceGibbs(SHAPE, mistake_prior=(A, B), **(two if number == 2 else {}))
+
+
+def plackett_luce_expectations(number):
     """On the simplex of the weights and over the probability of a mistake."""
-    number, shape = 1 + (name == "two"), np.array([0.5, 1.0, 1.5])
-    settings = {"alpha": ALPHA, "num_components": 2, "num_marginal_steps": 6} if number == 2 else {}
-    kernel = PlackettLuceGibbs(shape, mistake_prior=(A, B), **settings)
-    points, masses = simplex(shape)
+    points, masses = simplex(SHAPE)
     nodes, node_masses = np.polynomial.legendre.leggauss(40)
     e = (nodes + 1) / 4
     node_masses = node_masses * stats.beta(A, B).pdf(e)
     likely = np.zeros((3, len(points), len(e)))
     for row, pairs in enumerate(JUDGES):
         for x in orderings_of(DATA, row):
-            offered = np.isin(range(3), x)
-            lists = np.exp([log_prob_twin(x, w, offered=offered) for w in points])
+            lists = np.exp(log_prob_twin(x, points.T, offered=np.isin(range(3), x)))
             likely[row] += lists[:, None] * np.exp(log_prob_of(pairs, x, e))
     table, terms, means, mistakes = [x for x in partitions(3) if max(x) < number], [], [], []
     for labels in table:
@@ -261,6 +267,17 @@ def test_plackett_luce_posterior_by_quadrature(name):
         mistakes.append([of_e @ e / of_e.sum()])
         means.append(of_e @ (joints[0].T @ points / joints[0].sum(0)[:, None]) / of_e.sum())
     weights = np.exp(terms - np.logaddexp.reduce(terms))
+    return table, {
+        "partition": weights,
+        "weights": weights @ np.array(means),
+        "mistake": weights @ np.array(mistakes),
+    }
+
+
+def run_of_plackett_luce(kernel):
+    """A run, and the largest |z| of each quantity."""
+    number = kernel.num_components
+    table, expected = plackett_luce_expectations(number)
     mcmc = sampled(
         kernel, DATA, key=jax.random.key(2), num_samples=600, num_chains=64, num_warmup=30
     )
@@ -272,17 +289,63 @@ def test_plackett_luce_posterior_by_quadrature(name):
         "weights": np.asarray(first, float),
         "mistake": np.asarray(samples["mistake_probability"], float)[..., None],
     }
-    expected = {
-        "partition": weights,
-        "weights": weights @ np.array(means),
-        "mistake": weights @ np.array(mistakes),
-    }
-    found = discrepancies(indicators, expected)
+    return mcmc, discrepancies(indicators, expected)
+
+
+@each_of(["one", "two"], ["one"])
+def test_plackett_luce_posterior_by_quadrature(name):
+    kernel = plackett_luce_kernel(1 + (name == "two"))
+    mcmc, found = run_of_plackett_luce(kernel)
     assert max(found.values()) < 5.0, found
     z = {site: np.asarray(value)[0] for site, value in mcmc.last_state.z.items()}
     z["rankings"] = mcmc.last_state.orderings[0]
     density = log_density_at(kernel.model, DATA)
     assert float(z["log_joint"]) == pytest.approx(float(density(z)), rel=1e-4)
+
+
+def once(margins):
+    """Margins of which each is that of one comparison."""
+    sizes = jnp.abs(margins)
+    return jnp.sign(margins) * jnp.where(sizes > 0, sizes, jnp.inf).min()
+
+
+# Each fault replaces an attribute of a class or module by one that is made of the right one.
+FAULTS = {
+    "orderings not drawn": (
+        (ranking_kernel, "draw_orderings_of_comparisons"),
+        lambda right: lambda key, comparisons, orderings, *_: orderings,
+    ),
+    "mistakes half as probable": (
+        (ranking_kernel, "draw_orderings_of_comparisons"),
+        lambda right: lambda *args: right(*args[:-1], args[-1] / 2),
+    ),
+    "repeated comparisons counted once": (
+        (latent_orders, "draw_orderings"),
+        lambda right: lambda *args: right(*args[:-1], once(args[-1])),
+    ),
+    "probability given no mistakes": (
+        (MistakePrior, "draw"),
+        lambda right: (
+            lambda prior, key, e, mistakes, others: right(
+                prior, key, e, 0 * mistakes, others + mistakes
+            )
+        ),
+    ),
+    "probability not truncated": (
+        (mistakes, "LARGEST"),
+        lambda right: 1.0,
+    ),
+}
+
+
+@pytest.mark.slow
+def test_wrong_moves_are_found(monkeypatch):
+    """The same judges and the same quadrature, with one move spoiled."""
+    for fault, ((owner, attribute), spoil) in FAULTS.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, attribute, spoil(getattr(owner, attribute)))
+            _, found = run_of_plackett_luce(plackett_luce_kernel(1))
+        assert max(found.values()) > 10.0, (fault, found)
 
 
 # -- beside the other ways to run a kernel -------------------------------------------------------

@@ -24,6 +24,23 @@ EVERY = np.array(list(partitions(6)))
 LOSSES = {"vi": variation_of_information, "binder": binder_loss}
 
 
+def test_descents_at_the_same_time_end_where_they_do_one_by_one(monkeypatch):
+    rng = np.random.default_rng(3)
+    strays = rng.random((60, 50)) < 0.4
+    draws = np.where(strays, rng.integers(5, size=(60, 50)), rng.integers(5, size=50))
+    found = []
+    for cores in (1, 4):
+        monkeypatch.setattr(point_estimates, "num_cores", lambda cores=cores: cores)
+        found.append(point_estimate(draws, num_starts=6))
+    # one by one, without what other descents have found
+    right = point_estimates._descend
+    alone = lambda *args: right(*args[:5], {}, *args[6:])  # noqa: E731
+    monkeypatch.setattr(point_estimates, "_descend", alone)
+    found.append(point_estimate(draws, num_starts=6))
+    for one in found[1:]:
+        np.testing.assert_array_equal(one.labels, found[0].labels)
+
+
 def losses_of_all_pairs(loss, partitions):
     """Of every partition from every other one, by the definitions."""
     if loss == "binder":

@@ -6,6 +6,7 @@ import pytest
 from helpers.refusals import assert_refused
 
 from numpyro_rankings import Rankings, RankingsError, item_covariates, judge_covariates
+from numpyro_rankings.readers import Survey
 
 ITEMS = ["tea", "coffee", "cocoa", "maté", "water"]
 
@@ -51,6 +52,59 @@ def test_covariates_of_judges_are_made_by_the_same_rules():
     assert of_judges.covariates.terms == of_items.terms
     cells = np.asarray(of_judges.covariates.cells)[of_judges.judges]
     np.testing.assert_allclose(of_judges.covariates.design[cells], of_items.values, atol=1e-6)
+
+
+def test_names_may_be_in_the_index_of_a_frame():
+    expected = item_covariates(table(), "price + kind", items=ITEMS)
+    named, unnamed = table().set_index("item"), table().set_index("item").rename_axis(None)
+    numbers = table(item=[5, 4, 1, 3, 2]).set_index("item")
+    for frame, items, item in (
+        (named, ITEMS, None),
+        (unnamed, ITEMS, None),
+        (named, ITEMS, "item"),
+        (numbers, [1, 2, 3, 4, 5], None),
+        (table().iloc[[4, 0, 3, 1, 2]], ITEMS, None),  # an index that only counts rows
+    ):
+        found = item_covariates(frame, "price + kind", items=items, item=item)
+        np.testing.assert_array_equal(found.values, expected.values)
+    with pytest.raises(RankingsError, match=r"row 3: 'te' is none of the items .*mean 'tea'"):
+        item_covariates(named.rename({"tea": "te"}), "price", items=ITEMS)
+    values, names = expected.of_others(unnamed.iloc[:2])
+    assert names == ["water", "maté"]
+    np.testing.assert_allclose(values, expected.values[[4, 3]], atol=1e-6)
+
+
+CODED = np.array([-0.25, -1.25, 1.75, -0.25]) / np.sqrt(19 / 16)  # 2, 1, 4, 2
+
+
+def test_judges_of_a_survey_are_matched_by_the_index_of_a_frame():
+    lists = [[2, 0, 1], [0, 1, 2], [2, 0, 1], [0, 2, 1]]
+    rankings, rows = Rankings.from_orderings(lists, num_items=3).merged()
+    label_index = np.argsort(np.argsort(rows, kind="stable"))
+    judges = ["d", "a", "7", "b"]
+    survey = Survey(rankings, label_index, judges, {"age": list("2142")}, "orders", [])
+    frame = pd.DataFrame({"age": [1, 2, 4, 2], "id": ["a", "b", 7, "d"]}).set_index("id")
+    by_label = {"age": [[2, 1, 4, 2][k] for k in np.argsort(label_index)]}
+    plain = judge_covariates(rankings, by_label, "age")
+    for given in (frame, frame.rename_axis(None), survey.about, frame.loc[["d", "a", 7, "b"]]):
+        found = judge_covariates(survey, given, "age")
+        np.testing.assert_array_equal(found.judges, plain.judges[label_index])
+        np.testing.assert_array_equal(found.covariates.cells, plain.covariates.cells)
+        of_judges = found.covariates.design[np.asarray(found.covariates.cells)[found.judges]]
+        np.testing.assert_allclose(of_judges[:, 0], CODED, atol=1e-5)
+        tables = np.asarray(found.rankings.expand().orderings)[found.judges]
+        np.testing.assert_array_equal(tables[:, :2], np.array(lists)[:, :2])
+    for others, message in (
+        (frame.rename({"b": "e"}), "row 2: 'e' is none of the judges that were read"),
+        (frame.iloc[:3], "has no row for 'd'"),
+        (frame.iloc[[0, 1, 2, 3, 0]], "rows 1 and 5: both are 'a'"),
+    ):
+        with pytest.raises(RankingsError, match=message):
+            judge_covariates(survey, others, "age")
+    # without names of the judges the rows count
+    nameless = survey._replace(judges=None)
+    with pytest.raises(RankingsError, match="3 values, but there are 4 rankings"):
+        judge_covariates(nameless, frame.iloc[:3], "age")
 
 
 def test_numbers_as_text_are_numbers():

@@ -18,20 +18,24 @@ import numpyro_rankings.infer as infer
 from numpyro_rankings import (
     Draws,
     PartialOrders,
+    Run,
     WeightedRankings,
     bradley_terry_map,
     cluster_profiles,
+    compare,
     group_path,
     judge_covariates,
     models,
     plackett_luce_map,
     posterior,
+    posterior_sbc,
     predict,
 )
 from numpyro_rankings.components import MallowsCenter, PlackettLuceWeights, check_family
 from numpyro_rankings.datasets import simulate_mallows_mixture
 from numpyro_rankings.distributions import GeneralizedMallows
 from numpyro_rankings.readers import write_blt, write_preflib, write_survey, write_table
+from numpyro_rankings.readers.surveys import survey_of
 from numpyro_rankings.report.comparison import default_models
 
 KEY = jax.random.key(0)
@@ -43,6 +47,12 @@ DRAWS = {
     "cluster_sizes": np.bincount(DATA.assignments)[None],
 }
 GIVEN = PartialOrders.from_rankings(DATA.rankings)
+INSTEAD = {
+    "survey": (survey_of(DATA.rankings, "orders"), "got Survey: it has them, pass its .rankings"),
+    "frame": (pd.DataFrame({"x": [1, 2], "y": [2, 1]}), "Rankings.from_ranks(frame) makes it of"),
+    "array": (np.array([[1, 2], [2, 1]]), "got ndarray: Rankings.from_ranks(array) makes it of"),
+    "path": ("lists.soi", "got str: read the file with read_rankings(path)"),
+}
 FUNCTIONS = {
     "partial orders": PartialOrders.from_rankings,
     "evidence": lambda p: default_models(p, evidence=True),
@@ -55,6 +65,27 @@ FUNCTIONS = {
     "weights of a family": PlackettLuceWeights(1.0).check,
     "center of a family": MallowsCenter([1.0]).check,
 }
+
+
+@pytest.mark.parametrize("name", INSTEAD)
+def test_what_is_given_instead_of_rankings_is_told_how_to_make_them(name):
+    given, remedy = INSTEAD[name]
+    for call in (
+        lambda: infer.SliceGibbs().init(KEY, 0, None, (given,), {}),
+        lambda: infer.TemperedMixture("plackett-luce", 2).init(KEY, 0, None, (), {"x": given}),
+        lambda: Run(infer.PlackettLuceGibbs(), given, key=KEY),
+        lambda: compare(given),
+    ):
+        with pytest.raises(TypeError) as error:
+            call()
+        text = str(error.value)
+        if name == "frame":
+            assert "Rankings.from_ranks(frame)" in text and "from_dataframe(frame, judge=…" in text
+        else:
+            assert text.startswith("rankings must be a Rankings, ") and remedy in text
+        assert "\n" not in text
+    with pytest.raises(TypeError, match=r"needs rankings: mcmc.run\(key, rankings\)$"):
+        infer.SliceGibbs().init(KEY, 0, None, (), {})
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -197,6 +228,10 @@ REFUSES = {
     "plackett_luce_regression": (
         traced(models.plackett_luce_regression, TIED, np.ones((4, 1))),
         RANKINGS,
+    ),
+    "posterior_sbc": (
+        lambda: posterior_sbc(KEY, OF_TIED.sampler, OF_TIED, TIED),
+        "the judges must be without ties, comparisons and covariates",
     ),
     "tempered_mixture": (
         traced(models.tempered_mixture, TIED, sample_component=component, num_components=2),

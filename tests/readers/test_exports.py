@@ -913,3 +913,12 @@ def test_the_command_reads_them(tmp_path, monkeypatch, capsys, name):
     assert main(["describe", "good.csv", *flags(options)]) == 0
     first = capsys.readouterr().out.splitlines()[0]
     assert first.startswith(f"{len(lists)} rankings of ")
+
+
+@pytest.mark.parametrize("word", ["Average rank", "Overall", "Final ranking", "Consensus", "Σ"])
+def test_a_summary_below_the_judges_is_none(tmp_path, word):
+    rows = f"judge,Tea,Milk,Maté\na,1,2,3\nb,2,1,3\nSD,3,1,2\n{word},2,1,3\n"
+    (tmp_path / "t.csv").write_text(rows, encoding="utf-8")
+    survey = read_survey(tmp_path / "t.csv", "ranks", judge="judge")
+    assert list(survey.judges) == ["a", "b", "SD"]
+    assert any(f"{word!r} is in its first cell" in x and "csv:5" in x for x in survey.notes)

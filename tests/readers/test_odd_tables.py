@@ -53,6 +53,25 @@ ASKED = {
         {"about": ["Timestamp"], "judge": "Name", "duplicates": "first"},
         ["tea milk rum", "milk tea rum"],
     ),
+    "two questions of ranks": (
+        "t.csv",
+        "id,Q1_1,Q1_2,Q1_3,Q2_1,Q2_2,Q2_3\n1,1,2,3,2,3,1\n2,2,1,3,1,3,2\n3,3,1,2,2,1,3\n",
+        {"judge": "id", "columns": "Q1_*", "layout": "ranks"},
+        ["Q1_1 Q1_2 Q1_3", "Q1_2 Q1_1 Q1_3", "Q1_2 Q1_3 Q1_1"],
+    ),
+    "two questions of other lengths, with names in brackets": (
+        "t.tsv",
+        "id\tDrink [tea]\tDrink [rum]\tDrink [gin]\tHue [red]\tHue [tan]\n"
+        + "".join(
+            f"{k}\t1\t{2 + k % 2}\t{3 - k % 2}\t{1 + k % 2}\t{2 - k % 2}\n" for k in range(6)
+        ),
+        {
+            "judge": "id",
+            "columns": ["Drink [tea]", "Drink [rum]", "Drink [gin]"],
+            "layout": "ranks",
+        },
+        ["tea rum gin", "tea gin rum"] * 3,
+    ),
     "two questions side by side": (
         "t.csv",
         "id,Q1_1,Q1_2,Q1_3,Q2_1,Q2_2\n1,A,B,C,x,y\n2,B,A,C,y,x\n",
@@ -209,11 +228,11 @@ def test_scores_of_the_first_of_two_items(tmp_path, head, scores, expected):
 DECISIONS = {
     "scores that may be of anything": (
         "left,right,score\n" + SCORES.format(7, 2, 5, 4),
-        "does each row compare the two items in 'left' and 'right'?",
+        "the numbers in 'score', from 2 to 7, seem to say how much one of two items is preferred",
     ),
     "numbers of lines beside such scores": (
         "id,model_a,model_b,score\n1,A,B,1\n2,B,C,2\n3,A,C,0\n",
-        "does each row compare the two items in 'model_a' and 'model_b'?",
+        "the numbers in 'score', from 0 to 2, seem to say how much one of two items is preferred",
     ),
     "Roman numerals": ("id,a,b,c\nu,III,I,II\nv,I,II,III\nw,II,I,III\n", "'II' seems to be a rank"),
     "ranks in quotation marks": (

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from helpers.readers import by_name, refusal, write
+from helpers.readers import by_name, joined, refusal, write
 
 from numpyro_rankings import PartialOrders, Rankings, RankingsError, read_rankings, read_survey
 
@@ -111,7 +111,7 @@ def test_refusals(tmp_path):
         read_survey(path, "ranks", judge="race", missing="DNF", offered="DNF,DNS")
     with refusal("'dnf' cannot mean both that an item was offered and that it was not"):
         read_survey(path, "ranks", judge="race", offered="DNF", not_offered="dnf")
-    with refusal("got 'DNF'", "offered='DNF' or not_offered='DNF' if it says whether"):
+    with refusal("got 'DNF'", "add offered='DNF'; not_offered=['DNS', 'DNF'] if it was not"):
         read_survey(path, "ranks", judge="race", not_offered="DNS")
     with refusal("offered and not_offered do not go with the rules of ballots"):
         read_survey(path, "ranks", judge="race", offered="DNF", overvote="stop")
@@ -228,3 +228,61 @@ def test_a_column_of_lists_is_suggested_as_offered(tmp_path, columns, name):
     with pytest.raises(RankingsError) as error:
         read_survey(other)
     assert "offered" not in error.value.questions.options
+
+
+WORDS = {
+    "DNF": "offered",
+    "Did not finish": "offered",
+    "ret": "offered",
+    "DNS": "not_offered",
+    "did not start": "not_offered",
+    "not offered": "not_offered",
+    "n/a - not on my ballot": "not_offered",
+    "never tried": "not_offered",
+    "not applicable": "missing",
+    "N/A (see below)": "missing",
+}
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_what_a_word_says_of_an_item_without_a_rank_is_the_first_answer(tmp_path, word):
+    rows = [("x", 1, 2, 3), ("y", 1, 2, word), ("z", word, 2, 1), ("w", 3, 1, 2)]
+    wide = pd.DataFrame(rows, columns=["race", "Ham", "Ver", "Lec"])
+    long = wide.melt("race", var_name="item", value_name="rank").rename(columns={"race": "judge"})
+    for frame, settings in ((wide, {"layout": "ranks", "judge": "race"}), (long, {})):
+        path = tmp_path / "t.csv"
+        frame.to_csv(path, index=False)
+        with pytest.raises(RankingsError) as error:
+            read_survey(path, **settings)
+        found = error.value.questions
+        assert found.is_read
+        assert {x: list(y) for x, y in found.options.items()} == {WORDS[word]: [word]}
+        rankings = read_survey(path, **settings, **found.options).rankings
+        offered = rankings.choice_sets
+        assert (offered is not None and int(np.sum(~offered)) == 2) == (
+            WORDS[word] == "not_offered"
+        )
+
+
+def test_words_for_both_are_asked_about_together(tmp_path):
+    text = "race,a,b,c,d\nx,1,2,3,4\ny,1,2,DNS,DNF\nz,DNF,2,1,ret\nw,3,1,2,4\n"
+    path = write(tmp_path, text, "t.csv")
+    with pytest.raises(RankingsError) as error:
+        read_survey(path, "ranks", judge="race")
+    found = error.value.questions
+    assert found.options == {"offered": ["DNF", "ret"], "not_offered": ["DNS"]} and found.is_read
+    sets = read_survey(path, "ranks", judge="race", **found.options).rankings.choice_sets
+    assert np.sum(~np.asarray(sets)) == 1
+
+
+@pytest.mark.parametrize("word", ["not offered", "n/a - not on my ballot", "DNS"])
+def test_such_words_among_names_are_no_items(tmp_path, word):
+    text = f"1st,2nd,3rd\nX,Y,Z\nZ,X,{word}\nY,Z,X\n"
+    for settings in ({}, {"layout": "votes"}):
+        with refusal(f"is {word!r} an item?", f"add missing={word!r}"):
+            read_survey(write(tmp_path, text, "t.csv"), **settings)
+    read = read_survey(tmp_path / "t.csv", missing=word)
+    assert joined(read) == ["X Y Z", "Z X", "Y Z X"]
+    cells = pd.DataFrame({"list": [f"X;Y;{word}", "Y;X;Z"]})
+    with refusal(f"is {word!r} an item?"):
+        read_survey(cells, "cell")

@@ -148,10 +148,28 @@ def test_results_of_games(form, ties):
     frame = pd.DataFrame({one: list("abc"), two: list("bca"), "Result": results})
     survey = read_survey(frame, ties=ties)
     assert pairs_of(survey) == ["a b", "c b", *([] if ties == "drop" else ["a=c"])]
-    how = "and are left out" if ties == "drop" else "which are read as no opinion"
-    assert any(x.startswith(f"1 of 3 comparisons are ties, {how}") for x in survey.notes)
-    with refusal("ties='order' does not go with pairs, of which 1 of 3 comparisons are ties"):
+    how = "and is left out" if ties == "drop" else "which is read as no opinion"
+    assert any(x.startswith(f"1 of 3 comparisons is a tie, {how}") for x in survey.notes)
+    with refusal("ties='order' does not go with pairs, of which 1 of 3 comparisons is a tie"):
         read_survey(frame, ties="order")
+
+
+def test_ties_are_counted_as_the_games_and_the_judges():
+    """A line may stand for many games, and a judge for many; who has only ties is left out."""
+    games = pd.DataFrame({"home": list("abc"), "away": list("bca"), "result": list("HDD")})
+    survey = read_survey(games.assign(games=[3, 5, 1]), count="games", ties="drop")
+    assert "6 of 9 comparisons are ties, and are left out" in survey.notes
+    assert survey.rankings.num_rankings == 3
+    answers = pd.DataFrame(
+        [(1, "a", "b", 2, "a"), (1, "b", "c", 2, "tie"), (2, "a", "c", 3, "tie")],
+        columns=["who", "model_a", "model_b", "n", "winner"],
+    )
+    survey = read_survey(answers, judge="who", count="n", ties="drop")
+    said = "5 of 7 comparisons are ties, and are left out, with 3 judges who have no others"
+    assert said in survey.notes and "comparisons: 2 by 2 judges" in survey.notes
+    assert survey.rankings.num_rankings == 2
+    survey = read_survey(answers[:2], judge="who", ties="drop")
+    assert "1 of 2 comparisons is a tie, and is left out" in survey.notes
 
 
 def test_outcomes_that_may_be_read_in_two_ways():

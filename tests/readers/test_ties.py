@@ -160,7 +160,7 @@ def test_the_remedy_of_gaps_beside_ties():
 
 def test_ratings_are_asked_about():
     table = pd.DataFrame([(4, 4, 5, 1), (3, 3, 2, 5), (1, 2, 2, 4)], columns=ITEMS)
-    with refusal("as in ratings; if these are ranks with ties, ties='exact' reads them"):
+    with refusal("comes twice or is above 4, as in ratings; of ratings, highest_first="):
         read_survey(table, "ranks", gaps="close")
     read = read_rankings(table, "ranks", ties="exact", gaps="close", highest_first=True)
     assert np.asarray(read.levels_of_items()).tolist() == [[1, 1, 0, 2], [1, 1, 2, 0], [2, 1, 1, 0]]

@@ -1,6 +1,5 @@
 """Tables whose judges are the columns: asked about, and read with ``transpose=True``."""
 
-import numpy as np
 import openpyxl
 import pandas as pd
 import pytest
@@ -124,13 +123,3 @@ def test_critics_in_columns_who_tie_films():
     # each row has ranks with ties, and so has each column
     both = pd.DataFrame({"a": [1, 2, 1], "b": [2, 1, 1], "c": [2, 2, 3]})
     assert read_survey(both, "ranks").rankings.num_items == 3
-
-
-def test_ratings_of_many_rows_are_not_turned():
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.integers(1, 6, (30, 4)), columns=list("abcd"))
-    with refusal("a number comes twice, as in ratings"):
-        read_survey(frame, "ranks")
-    few = frame.iloc[:6].reset_index(drop=True)
-    survey = read_survey(few, "ranks", ties="exact", highest_first=True, gaps="close")
-    assert survey.rankings.num_items == 4

@@ -97,10 +97,10 @@ def test_what_is_said_of_blocs(page_of, fitted, ess):
         wants = wants.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
         color = plots.COLORS[k - 1]  # that of the tree
         swatch = f'<span class="swatch" style="background:{color}"></span>{k}'
-        texts = [swatch, words.size(bloc.size)]
-        texts += [words.interval(bloc.size_interval)] if ess == 100 else []
-        texts += [words.share(bloc.size / total), words.percent(bloc.certainty)]
-        assert row([*texts, words.percent(bloc.agreement), wants]) in page
+        texts = [swatch, words.size(bloc.size), words.share(bloc.size / total)]
+        texts += [words.interval(bloc.size_interval, total)] if ess == 100 else []
+        texts += [words.percent(bloc.certainty), words.percent(bloc.agreement), wants]
+        assert row(texts) in page
         assert f"bloc {k} ({words.share(bloc.size / total)}): {wants}" in page
     for level in found.levels:
         shown = words.plural(level.number, "bloc")

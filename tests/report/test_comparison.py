@@ -212,7 +212,13 @@ SAYS = {
         "p2",
         ["Whether Mallows or Plackett–Luce models predict better is not clear"],
     ),
-    "one alone": (dict(p1=0, m1=-40), "p1", ["all others predict clearly worse"]),
+    "one alone": (
+        dict(p1=0, m1=-40),
+        "p1",
+        ["predicts best, and the other predicts clearly worse."],
+    ),
+    "all others": (dict(p1=0, m1=-40, m2=-40), "p1", ["and all others predict clearly worse."]),
+    "no other": (dict(m2=0), "m2", ["Mallows (2 groups) is the only model."]),
     "few nats": (dict(m2=0, m1=-3.9), "m1", ["can be enough"]),
     "the process alone": (dict(m=0, m1=-40), "m", ["predicts best"]),
 }
@@ -229,13 +235,27 @@ def test_what_a_table_says(name):
     words = " ".join(_sentences(table, KERNELS, found))
     for part in parts:
         assert part in words
+    assert ("predicts best" in words) == (len(table) > 1)
     assert "unreliable" not in words and "chains" not in words
+
+
+def test_chains_on_few_rankings_start_without_a_search(monkeypatch):
+    def starts():
+        models = default_models(TWO, (1, 3)).values()
+        return [x._settings.init for x in models if isinstance(x, SliceGibbs)]
+
+    assert starts() == ["nearest"] * 3
+    monkeypatch.setattr(comparison, "_MANY_ROWS", TWO.num_rows)
+    assert starts() == [None] * 3
 
 
 def test_a_model_whose_place_is_not_clear_is_not_said_to_be_worse():
     table = table_of(m2=0, m1=-30, p1=-40)
     words = " ".join(_sentences(table, KERNELS, table.index[0], ["Mallows (1 group)"]))
-    assert "Mallows (2 groups) predicts best. Whether Mallows (1 group) predict" in words
+    assert (
+        "Mallows (2 groups) predicts best. Whether Mallows (1 group) predicts clearly worse"
+        in words
+    )
     assert "give more time (minutes=)" in words and "all others" not in words
     assert "groups or more" not in words and "Plackett–Luce models predict clearly worse" in words
 
@@ -375,6 +395,8 @@ def test_the_command(tmp_path, monkeypatch, capsys):
 
     def quick(rankings, models, **options):
         asked.update(options, models=list(models), rankings=rankings)
+        for name in (*models, next(iter(models))):
+            options["before_model"](name)
         options["after_model"]("Mallows (1 group)", {"elpd": -1030.0, "se": 20.0, "seconds": 3.0})
         return fabricated()
 
@@ -387,6 +409,11 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     assert len(asked["rankings"]) == 2 and (asked["minutes"], asked["kfold"]) == (5, 0)
     assert asked["key"] == jax.random.key(3)
     assert "Mallows (1 group): elpd -1,030.0 ± 20.0, 3 s" in shown.err
+    # without a terminal too it says what it is doing
+    said = "comparing 4 models, each for at most 5 minutes"
+    assert said in shown.err
+    assert "Mallows (2 groups): compiling and sampling, model 2 of 4\n" in shown.err
+    assert "Mallows (1 group): sampling on, because its place is not clear\n" in shown.err
     lines = [" ".join(line.split()) for line in shown.out.splitlines()]
     assert "Mallows (1 group) -1,030.0 -30.0 ± 5.0 1.5 1.000 0.0% 10%, 20% 3 s" in lines
     assert "What the table says." in lines
@@ -401,6 +428,9 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     assert ANY not in asked["models"] and capsys.readouterr().err.count("comparing") == 0
     lines = (f"{judge},{item},{rank}" for judge in range(9) for rank, item in ((1, "x"), (2, "y")))
     (tmp_path / "nine.csv").write_text("judge,item,rank\n" + "\n".join(lines))
+    one = "--models mallows --components 2 --no-process --minutes 1".split()
+    assert main(["compare", "nine.csv", *one, "--out", "one"]) == 0
+    assert "comparing 1 model, for at most 1 minute\n" in capsys.readouterr().err
     assert main(["compare", "nine.csv", "--sample", "5", "--seed", "3", "--out", "some"]) == 0
     shown = capsys.readouterr()
     assert asked["rankings"].num_rankings == 5 and "5 of 9 judges drawn at random" in shown.err

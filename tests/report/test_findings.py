@@ -111,7 +111,7 @@ def test_numbers_are_the_same_on_screen_page_and_in_files(
     for row in rows:
         numbers = {name: float(x) for name, x in row.items() if re.fullmatch(r"[\d.e-]+", x)}
         size, share = words.size(numbers["size"]), words.share(numbers["share"])
-        bounds = words.interval((numbers["size_low"], numbers["size_high"]))
+        bounds = words.interval((numbers["size_low"], numbers["size_high"]), 40)
         of_all = f" (90% interval {bounds})" if with_intervals else ""
         assert f"group {row['cluster']}: {size}, {share} of all{of_all}</span>" in page
         found, together, agreement = (
@@ -243,8 +243,8 @@ def test_groups_that_come_and_go_are_in_a_table_at_the_end(small, monkeypatch, c
     assert "<h3>Group 2</h3>" in page and "<h3>Group 3</h3>" not in page
     last = page.rpartition("Groups that come and go")[2]
     passing = found.passing[0]
-    row = ["3", words.size(passing.mean_size), words.interval(passing.interval_over_all)]
-    row += [words.share(passing.mean_size / found.total), words.percent(passing.presence)]
+    row = ["3", words.size(passing.mean_size), words.share(passing.mean_size / found.total)]
+    row += [words.interval(passing.interval_over_all, found.total), words.percent(passing.presence)]
     assert "".join(f"<td>{cell}</td>" for cell in row) in last
     assert f"<td>{words.percent(8 / 30)}</td>" in last and "Do the chains agree" not in last
 

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 import xarray as xr
 from helpers.fabricated import as_run
+from helpers.shared_programs import shared_programs
 
-from numpyro_rankings import Draws, Rankings, group_path, lasting_number
+from numpyro_rankings import Draws, Rankings, group_path, lasting_number, to_inference_data
 from numpyro_rankings._system.memory import TooLittleMemoryError
 from numpyro_rankings.distributions import GeneralizedMallows
 from numpyro_rankings.infer import TemperedMixture
@@ -19,6 +20,7 @@ from numpyro_rankings.report.group_path import (
     stretches,
 )
 from numpyro_rankings.report.path_in_words import path_in_words
+from numpyro_rankings.run.loop import SweepLoop
 
 SIZES = np.geomspace(2, 1024, 10)
 
@@ -105,7 +107,7 @@ def test_a_path_has_numbers_of_groups_at_effective_sizes():
         num_ladders=1,
         num_warmup=20,
         num_samples=20,
-        after_number=lambda number, draws: seen.append(number),
+        after_number=lambda number, mcmc: seen.append(number),
     )
     assert seen == path["num_components"].values.tolist() == [1, 2]
     assert path["effective_size"].values.tolist() == [1, 4, 17]
@@ -133,12 +135,77 @@ def test_a_path_of_one_number_and_one_that_ends_for_want_of_memory(monkeypatch):
     assert "1 to 2 components, for which there was memory" in path_in_words(path)
 
 
+@pytest.fixture(scope="module")
+def one_program():
+    """Paths that are alike share what they compile."""
+    with shared_programs():
+        yield
+
+
+def stepping(monkeypatch, clock, seconds):
+    """Let each chunk of sweeps take the seconds that a function of the components in use says."""
+    advance = SweepLoop._advance
+
+    def advance_and_step(loop, *args):
+        clock.step(seconds(int(loop.kwargs["num_used"])))
+        return advance(loop, *args)
+
+    monkeypatch.setattr(SweepLoop, "_advance", advance_and_step)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "chains_after", "numbers"),
+    [
+        # after a program, which is one chunk of 10 s, and one number, at 40 s, 45 s are expected
+        (1.45, 0, [1, 2]),
+        (1.4, 0, [1]),
+        (3.1, 2, [1, 2]),  # with a fit of two chains, which takes 10 + 2 · 45 s
+        (3.05, 2, [1]),
+    ],
+)
+def test_numbers_are_begun_for_which_there_is_time(
+    one_program, monkeypatch, clock, minutes, chains_after, numbers
+):
+    rankings = Rankings.from_orderings([[0, 1, 2], [2, 1, 0]], num_items=3, counts=[9, 8])
+    settings = dict(num_ladders=1, num_warmup=20, num_samples=20, chains_after=chains_after)
+    stepping(monkeypatch, clock, lambda _: 10)
+    mcmcs, start = {}, clock.seconds
+    path = group_path(
+        rankings, "plackett-luce", 4, **settings, minutes=minutes, after_number=mcmcs.__setitem__
+    )
+    assert path["num_components"].values.tolist() == numbers and path.attrs["ended"] == "time"
+    assert clock.seconds - start == 40 * len(numbers)
+    # the ladders are those of mixtures of so many components
+    for number, mcmc in mcmcs.items():
+        of_components = (1, 20, number, 3) if number > 1 else (1, 20, 3)
+        weights = mcmc.get_samples(group_by_chain=True)["weights"]
+        assert weights.shape == of_components and mcmc.num_warmup == 20
+        np.testing.assert_allclose(weights.sum(-1), 1, rtol=1e-5)
+        posterior = to_inference_data(mcmc, rankings)["posterior"]
+        assert posterior.attrs["num_components"] == number
+        assert ("assignments" in posterior) == (number > 1)
+
+
+def test_a_number_that_takes_too_long_is_left_out(one_program, monkeypatch, clock):
+    rankings = Rankings.from_orderings([[0, 1, 2], [2, 1, 0]], num_items=3, counts=[9, 8])
+    settings = dict(num_ladders=1, num_warmup=20, num_samples=20, minutes=2)
+    stepping(monkeypatch, clock, lambda number: 10 if number == 1 else 50)
+    start = clock.seconds
+    path = group_path(rankings, "plackett-luce", 4, **settings)
+    assert path["num_components"].values.tolist() == [1] and path.attrs["ended"] == "time"
+    assert clock.seconds - start == 40 + 2 * 50
+    stepping(monkeypatch, clock, lambda _: 200)
+    with pytest.raises(ValueError, match="2 minutes did not suffice for one component"):
+        group_path(rankings, "plackett-luce", 4, **settings)
+
+
 @pytest.mark.parametrize(
     "settings, message",
     [
         ({"max_components": 0}, "max_components must be a positive whole number"),
         ({"num_ladders": 1.5}, "num_ladders must be a positive whole number"),
         ({"num_samples": 19}, "num_samples must be at least 20"),
+        ({"chains_after": -1}, "chains_after must be a whole number"),
         ({"num_warmup": -1}, "num_warmup must be a whole number"),
         ({"effective_sizes": [2, 1]}, "must increase, from above 0 to at most the 3 rankings"),
         ({"effective_sizes": [0, 1]}, "must increase"),
@@ -181,13 +248,13 @@ def test_two_groups_are_found_from_two_seeds(seed):
         key=jax.random.key(seed),
         num_warmup=100,
         num_samples=150,
-        after_number=lambda number, draws: seen.append((number, draws)),
+        after_number=lambda number, mcmc: seen.append((number, mcmc)),
     )
     assert [number for number, _ in seen] == path["num_components"].values.tolist() == [1, 2, 3]
     assert lasting_number(path).num_components == 2
     np.testing.assert_allclose(path["probability"].sum("num_components"), 1)
     assert float(path["standard_error"].max()) < 1
-    shares = np.sort(seen[1][1].samples["shares"].mean((0, 1)))
+    shares = np.sort(seen[1][1].get_samples()["shares"].mean(0))
     np.testing.assert_allclose(shares, [0.4, 0.6], atol=0.04)
 
 

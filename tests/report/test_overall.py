@@ -163,8 +163,7 @@ def test_blocs_on_which_chains_do_not_agree(many, agree, of_two, level, headline
 def test_groups_that_hold(groups):
     said = overall(groups)
     assert (
-        said.level == "good"
-        and said.headline == "Report 6 groups: they have 100.0% of the rankings."
+        said.level == "good" and said.headline == "Report 6 groups: they have all of the rankings."
     )
     assert said.reasons[0] == "The runs agree (R-hat 1.004)."
     assert trust(groups) == "Yes: the runs agree (R-hat 1.004)."

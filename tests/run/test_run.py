@@ -35,7 +35,8 @@ from numpyro_rankings.distributions import TopTPlackettLuce
 from numpyro_rankings.infer import CollapsedGibbs, PlackettLuceGibbs
 from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.infer.not_finite import NotFiniteError
-from numpyro_rankings.posterior.diagnostics import nested_r_hat, verdict
+from numpyro_rankings.posterior.convergence import r_hats
+from numpyro_rankings.posterior.diagnostics import verdict
 from numpyro_rankings.run.convert import as_arrays
 from numpyro_rankings.run.kernels import KernelTraits
 from numpyro_rankings.run.loop import SweepLoop, _Compiling
@@ -111,7 +112,7 @@ def test_superchains_start_at_the_same_points():
     assert len(np.unique(run.get_samples()["mu"])) == 12
     run.extend(39)
     draws = run.get_samples(group_by_chain=True)["mu"]
-    np.testing.assert_allclose(run.diagnostics().loc["mu", "r_hat"], nested_r_hat(draws, 3))
+    np.testing.assert_allclose(run.diagnostics().loc["mu", "r_hat"], r_hats(draws[None], 3)[0])
     assert run.until(rhat=1.05, ess=100, minutes=1)
     for settings in ({"superchains": 1}, {"superchains": 5}, {"superchains": 24}):
         with pytest.raises(ValueError, match="superchains"):
@@ -156,27 +157,6 @@ def test_chunks_take_two_seconds(clock, monkeypatch):
     run.extend(2 * 100)
     assert lengths == [1, 16, 17, 32, 32, 2]
     assert run.seconds == 100 / 16
-
-
-def test_checks_take_a_tenth_of_the_time(clock, monkeypatch):
-    """Chunks take four seconds here, and checks one."""
-    run, checked, real = toy_run(), [], Run.diagnostics
-
-    def diagnostics(run):
-        clock.step(1)
-        checked.append(run.num_draws)
-        return real(run)
-
-    monkeypatch.setattr(Run, "diagnostics", diagnostics)
-    lengths = []
-
-    def after_chunk(run):
-        lengths.append(run.num_draws)
-        clock.step(4)
-
-    run.until(rhat=1 + 1e-9, minutes=0.6, after_chunk=after_chunk)
-    assert len(lengths) == 9  # the first has too few draws for a check
-    assert checked == [lengths[1], lengths[4], lengths[7], lengths[8]]  # the last when time is over
 
 
 def test_ctrl_c_waits_for_the_end_of_a_chunk(alone, capfd):

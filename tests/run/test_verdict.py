@@ -226,14 +226,14 @@ def test_starting_values_of_no_density_are_told():
 @pytest.fixture
 def slow_checks(clock, monkeypatch):
     """Let a check take 100 seconds, and return the numbers of draws that were checked."""
-    checked, real = [], Run.diagnostics
+    checked, real = [], Monitor.table
 
-    def diagnostics(run):
+    def table(monitor, burn_in, step=1):
         clock.step(100)
-        checked.append(run.num_draws)
-        return real(run)
+        checked.append(monitor.num_draws)
+        return real(monitor, burn_in, step)
 
-    monkeypatch.setattr(Run, "diagnostics", diagnostics)
+    monkeypatch.setattr(Monitor, "table", table)
     return checked
 
 

@@ -11,6 +11,7 @@ from numpyro_rankings.words.commands import (
     beside,
     compare_command,
     fit_command,
+    options_of,
     with_options,
     without,
 )
@@ -64,12 +65,19 @@ def test_options_that_only_one_of_two_commands_has():
     assert {*commands._OF_COMPARE} == compare - fit
     assert {*commands._OF_RUN} < fit & compare
     flags = {
-        x.option_strings[-1]
-        for name in ("fit", "compare")
+        text
+        for name in ("fit", "compare", "cluster")
         for x in found.choices[name]._actions
-        if x.nargs == 0
+        for text in x.option_strings
+        if x.nargs == 0 and text.startswith("--")
     }
-    assert {*commands._FLAGS} == flags & {*commands._OF_FIT, *commands._OF_COMPARE}
+    assert {*commands._FLAGS} == flags - {"--help"}
+
+
+def test_options_of_a_command():
+    command = "numpyro-rankings fit --force 'my file.csv' --top=2 --columns a,b --columns 'c d'"
+    expected = {"": ["fit", "my file.csv"], "--force": [], "--top": ["2"]}
+    assert options_of(command) == {**expected, "--columns": ["a,b", "c d"]}
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def test_clear_pairs_are_told_where_items_are_close(levels, pairs, text):
 
 def test_numbers_of_groups():
     assert words.size(1228.4) == "1,228" and words.share(0.2726) == "27.3%"
-    assert words.interval((1465.2, 3108.0)) == "1,465–3,108"
+    assert words.interval((1465.2, 3108.0), 10_000) == "14.7–31.1%"
     shares = [0.0, 0.001, 0.06, 0.996, 1.0, float("nan")]
     assert [words.percent(x) for x in shares] == ["0%", "<1%", "6%", ">99%", "100%", "–"]
     assert words.value(-70766.2) == "-70,766" and words.value(1228.0) == "1,228"

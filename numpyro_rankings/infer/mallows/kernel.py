@@ -27,6 +27,7 @@ from numpyro_rankings.infer.mallows.data import (
     cluster_sums,
 )
 from numpyro_rankings.infer.mallows.label_free import MallowsParameters, move_mallows_without_labels
+from numpyro_rankings.infer.mallows.level_items import exchange_neighbours
 from numpyro_rankings.infer.mallows.memory import check_memory
 from numpyro_rankings.infer.mallows.parameters import update_parameters
 from numpyro_rankings.infer.mallows.priors import (
@@ -47,7 +48,7 @@ from numpyro_rankings.models import mallows_mixture
 from numpyro_rankings.ops.codes import inverse_ordering
 from numpyro_rankings.ops.pairs import Pair, add_number, exact_products, sum_as_pair, times_log_psi
 from numpyro_rankings.ops.sums import count_by_label
-from numpyro_rankings.rankings import Orders, Rankings, num_stages
+from numpyro_rankings.rankings import Comparisons, Orders, Rankings, num_stages
 
 _SITES = ("assignments", "center", "concentration")
 
@@ -150,10 +151,20 @@ class MallowsGibbs(MixtureKernel):
         mixture, _ = self._read(z, args, kwargs)
         items, labels = jnp.maximum(orders.listed, 0), mixture.labels
         places = inverse_ordering(mixture.center)[labels[:, None], items]
-        missing = items.shape[1] - mixture.concentration.shape[1]  # the last stage has no choice
-        theta = jnp.pad(mixture.concentration, ((0, 0), (0, missing)))[labels]
+        theta = _at_all_places(mixture, items.shape[1])[labels]
         num_items = jnp.full(len(labels), orders.num_items)
         return MallowsLists(places.T, theta.T, orders.lengths, num_items)
+
+    def _move_items(
+        self, key: Array, z: dict, orderings: Array, given: tuple[tuple, dict], orders: Orders
+    ) -> tuple[dict, Array]:
+        if isinstance(orders, Comparisons):  # of which all orderings are possible
+            return z, orderings
+        mixture, _ = self._read(z, *given)
+        theta = _at_all_places(mixture, orderings.shape[1])
+        labels, center = mixture.labels, mixture.center
+        center, orderings = exchange_neighbours(key, orders, orderings, labels, center, theta)
+        return z | {self._sites["center"]: center}, orderings
 
     # -- the chain -----------------------------------------------------------------------------
 
@@ -311,6 +322,12 @@ def check_rankings_for(settings: MallowsSettings, rankings: Rankings) -> None:
     if settings.concentration_prior is not None:
         per_stage_prior(settings.concentration_prior, stages)
     check_code_sums(rankings, stages)
+
+
+def _at_all_places(mixture: MallowsMixture, length: int) -> Array:
+    """Return θ of each cluster at so many places, 0 at the last of all, where nothing is chosen."""
+    missing = length - mixture.concentration.shape[1]
+    return jnp.pad(mixture.concentration, ((0, 0), (0, missing)))
 
 
 def _with_possible_concentrations(

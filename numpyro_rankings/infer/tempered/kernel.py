@@ -1,5 +1,6 @@
 """Kernel for finite mixtures with the labels summed out, by parallel tempering."""
 
+import copy
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -319,6 +320,21 @@ class TemperedMixture(RankingKernel):
             "chains at a time, lower num_temperatures or num_components, or take a sample of the "
             "rankings"
         )
+
+    def with_prior_of(self, rankings: Rankings) -> "TemperedMixture":
+        """Return the kernel whose prior, with more rankings, is that with these.
+
+        :raises ValueError: if the power is not 1.
+        """
+        if self._effective_size is not None or self._power != 1:
+            raise ValueError("posterior SBC needs draws at power 1")
+        kernel = copy.copy(self)
+        if kernel._share_concentration is None:
+            number = rankings.num_rankings
+            kappa = default_share_concentration(rankings.num_items, number)
+            kernel._share_concentration = float(kappa)
+        kernel._init_jit = None
+        return kernel
 
     def wrap_model(self, wrapper: Callable[[Callable], Callable]) -> "TemperedMixture":
         """Refuse to be a block of :class:`numpyro.infer.Gibbs`."""

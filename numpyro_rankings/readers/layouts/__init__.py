@@ -21,7 +21,11 @@ from numpyro_rankings.readers.layouts.pairs import Pairs
 from numpyro_rankings.readers.layouts.ranks import Ranks
 from numpyro_rankings.readers.layouts.votes import BallotVotes
 from numpyro_rankings.readers.mixed_lists import refuse_beside_lists
-from numpyro_rankings.readers.other_questions import columns_of_games, columns_without_outcome
+from numpyro_rankings.readers.other_questions import (
+    columns_of_games,
+    columns_without_outcome,
+    refuse_pairs_on_a_scale,
+)
 from numpyro_rankings.readers.questions import (
     QuestionSpec,
     are_times,
@@ -101,6 +105,7 @@ def _ask_layout(grid: Grid, picked: Sequence[int], spec: QuestionSpec) -> NoRetu
             f"columns {shown} may say? If so, add {option('layout', Pairs.name)} and "
             f"{option('columns', games)}; if not, the layout is needed: add {option('layout')}"
         )
+    refuse_pairs_on_a_scale(grid, [x.name for x in columns])
     if two := columns_without_outcome(grid, [x.name for x in columns]):
         raise RankingsError(
             f"{grid.header_place}: does each row compare the two items in {two[0]!r} and "

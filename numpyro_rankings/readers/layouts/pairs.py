@@ -20,10 +20,12 @@ from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.layouts.base import Layout
 from numpyro_rankings.readers.layouts.long import refuse_several_texts
 from numpyro_rankings.readers.lists import Lists
+from numpyro_rankings.readers.margins import columns_of_margins, refuse_draws, refuse_margins
 from numpyro_rankings.readers.other_questions import (
     columns_of_games,
     columns_of_pairs,
     have_winners,
+    refuse_pairs_on_a_scale,
 )
 from numpyro_rankings.readers.outcomes import (
     FIRST,
@@ -37,6 +39,7 @@ from numpyro_rankings.readers.outcomes import (
 from numpyro_rankings.readers.questions import (
     Question,
     QuestionSpec,
+    is_one_number,
     meaning_of_header,
     read_counts,
     refuse_no_judge,
@@ -79,11 +82,18 @@ class Pairs(Layout):
             columns = found.all
             if spec.patterns and not found.outcome:  # which the option names beside the two
                 columns += [x for x in names if letters(x) in _OF_OUTCOMES][:1]
+            if len(columns) == 2:
+                margins = refuse_margins(grid, found.items, names)
+                if spec.patterns:
+                    columns += margins
+                else:
+                    refuse_draws(grid, found.items, names)
         elif (
             len(names) == 2 or (len(names) in (3, 4) and spec.patterns) or have_winners(grid, names)
         ):
             columns = (len(names) == 4 and columns_of_games(grid, names)) or names
         else:
+            refuse_pairs_on_a_scale(grid, names)
             games = columns_of_games(grid, names)
             likely = f", such as {option('columns', games)}" if games else ""
             raise RankingsError(
@@ -162,7 +172,7 @@ class Pairs(Layout):
             notes.append(f"{which} left out: {names_shown(left_out)}")
             lines, pairs = lines[~is_one], pairs[~is_one]
         said, about_outcome = _outcomes(question, lines, items, pairs)
-        is_kept, about_ties = _settle_ties(grid, said == TIE, spec)
+        is_kept, about_ties = _settle_ties(question, lines, said == TIE)
         lines, said = lines[is_kept], said[is_kept]
         pairs = np.where((said == SECOND)[:, None], pairs[is_kept][:, ::-1], pairs[is_kept])
         rows, first, where = _judges(question, lines)
@@ -221,11 +231,13 @@ def _refuse_counts(
         is_named = _OF_COUNTS.fullmatch(letters(column.name)) is not None
         is_named |= meaning_of_header(column, spec) == "count"
         is_running = numbers == list(range(1, len(column.codes) + 1))
-        if is_named and min(numbers) > 0 and not (is_running and len(numbers) > 1):
+        is_named |= is_one_number(column) and letters(column.name) == "n"
+        if is_named and min(numbers) > 0 and max(numbers) > 1 and not is_running:
+            is_sure = not is_one_number(column)
             raise RankingsError(
                 f"{grid.header_place}: does the column {column.name!r} say how often each "
-                f"comparison was made? If so, add {option('count', column.name)}; "
-                f"{option('columns', columns)} leaves it out"
+                f"comparison was made? If so, add {option('count', column.name, is_sure)}; "
+                f"{option('columns', columns, is_sure)} leaves it out"
             )
 
 
@@ -266,24 +278,35 @@ def _judges(
 
 
 def _settle_ties(
-    grid: Grid, is_tie: np.ndarray, spec: QuestionSpec
+    question: Question, lines: np.ndarray, is_tie: np.ndarray
 ) -> tuple[np.ndarray, list[str]]:
     """Return which comparisons are kept, (lines,), and what is said of ties."""
     every = np.ones(len(is_tie), bool)
     if not is_tie.any():
         return every, []
-    drop = option("ties", "drop")
-    said = f"{int(is_tie.sum()):,} of {plural(len(is_tie), 'comparison')} are ties"
+    grid, spec = question.grid, question.spec
+    counts, drop = read_counts(grid, spec.counts, lines), option("ties", "drop")
+    number, total = int(counts[is_tie].sum()), plural(int(counts.sum()), "comparison")
+    said = f"{number:,} of {total} {'is a tie' if number == 1 else 'are ties'}"
     if spec.ties == "order":
         raise RankingsError(
             f"{grid.name}: {option('ties', 'order', False)} does not go with pairs, of which "
-            f"{said}; {drop} leaves them out"
+            f"{said}; {drop} leaves {'it' if number == 1 else 'them'} out"
         )
     if spec.ties == "drop":
         if is_tie.all():
             raise RankingsError(f"{grid.name}: all comparisons are ties: {drop} leaves none")
-        return ~is_tie, [f"{said}, and are left out"]
-    return every, [f"{said}, which are read as no opinion: use {drop} to leave them out"]
+        left_out = f"and {'is' if number == 1 else 'are'} left out"
+        if spec.judge is not None:  # who has nothing but ties is gone with them
+            codes = grid.column(spec.judge).codes[lines]
+            judges, first = np.unique(codes, return_index=True)
+            gone = int(counts[first[~np.isin(judges, codes[~is_tie])]].sum())
+            if gone:
+                who = f"{plural(gone, 'judge')} who {'has' if gone == 1 else 'have'} no others"
+                left_out += f", with {who}"
+        return ~is_tie, [f"{said}, {left_out}"]
+    read = f"which {'is' if number == 1 else 'are'} read as no opinion"
+    return every, [f"{said}, {read}: use {drop} to leave {'it' if number == 1 else 'them'} out"]
 
 
 def _number_made(rows: np.ndarray, counts: np.ndarray) -> str:
@@ -337,6 +360,9 @@ def _outcomes(
         outcome, sides = columns[0].keep(lines), (first.name, second.name)
         flags = {text.casefold() for text in outcome.values}
         is_sure = columns_of_pairs(grid, sides) is not None  # which of the two is preferred
+        margins, by = columns_of_margins(grid, *sides, [outcome.name])
+        if is_sure and margins:
+            return np.where(by[lines] == 0, TIE, FIRST), [f"0 in {outcome.name!r} is a tie"]
         if letters(outcome.name) in _OF_DRAWS and flags <= _FLAGS.keys() and is_sure:
             note = f"in the column {outcome.name!r} 1, yes and true are a tie"
             return outcome.mapped(lambda text: _FLAGS[text.casefold()]), [note]

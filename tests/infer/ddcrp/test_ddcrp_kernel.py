@@ -337,7 +337,7 @@ def test_bad_data():
         (r"mcmc\.run\(key, data, distances\)", LINE),
         (r"mcmc\.run\(key, data, distances\)", LINE, None),
         ("and nothing else", LINE, GENERAL, 3),
-        (r"to_numpy\(\) instead of a DataFrame", LINE, pd.DataFrame(GENERAL)),
+        (r"not a DataFrame: pass frame.to_numpy\(\) of points", LINE, pd.DataFrame(GENERAL)),
         error=TypeError,
     )
     twice = np.array([[1, 2], [0, -1], [3, 0], [2, 2]])

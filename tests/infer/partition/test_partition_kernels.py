@@ -593,7 +593,7 @@ def test_bad_data():
         run,
         ("needs the data", alone),
         ("the data and nothing else", alone, LINE, np.zeros((5, 5))),
-        (r"to_numpy\(\) instead of a DataFrame", alone, pd.DataFrame(LINE)),
+        (r"not a DataFrame: pass frame.to_numpy\(\) of points", alone, pd.DataFrame(LINE)),
         error=TypeError,
     )
     assert_refused(

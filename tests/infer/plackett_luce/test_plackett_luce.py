@@ -632,7 +632,7 @@ def test_bad_data():
     )
     with pytest.raises(ValueError, match="at least 2 items"):
         run(PlackettLuceGibbs(), Rankings.from_orderings([[0]], num_items=1))
-    with pytest.raises(TypeError, match="needs a Rankings"):
+    with pytest.raises(TypeError, match="must be a Rankings, got ndarray"):
         run(PlackettLuceGibbs(), np.zeros((3, 4), np.int32))
 
     for params, message in (

@@ -1,0 +1,294 @@
+r"""Posterior SBC: whether a kernel recovers what draws of its own posterior have simulated.
+
+A draw :math:`θ` of :math:`p(θ | y)` and further rankings :math:`y'` of that draw are together a
+draw of :math:`p(θ, y' | y)`. So :math:`θ` is a draw of :math:`p(θ | y, y')`, and its rank among
+other draws of this posterior is uniform, if the kernel is right and moves fast enough.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from scipy.stats import binom
+
+from numpyro_rankings.infer.base import GibbsKernel
+from numpyro_rankings.infer.mixture.prior import PartitionPrior
+from numpyro_rankings.ops.checks import check_whole
+from numpyro_rankings.posterior.draws import Draws
+from numpyro_rankings.posterior.partitions import evenly
+from numpyro_rankings.posterior.quantities import as_shown, label_free_quantities
+from numpyro_rankings.rankings import Rankings, refuse_weights
+from numpyro_rankings.words import quantity_name, with_article
+
+__all__ = ["PosteriorSBC", "posterior_sbc"]
+
+_FULL = (
+    "the further rankings need more clusters than the kernel has slots: fit with a larger "
+    "max_clusters"
+)
+_SIMULATED = 4000  # sets of uniform ranks, for the band and the p-values
+
+
+class PosteriorSBC(NamedTuple):
+    """The ranks of :func:`~numpyro_rankings.posterior_sbc`.
+
+    - **ranks** - for each quantity, of each simulated draw among the later ones of its chain, from
+      0 to **num_draws**, int (R,). Equal values are in random order.
+    - **p_values** - for each quantity, the probability that uniform ranks are somewhere as far from
+      their expected numbers [2].
+    - **num_draws** - L, the number of draws of each refit.
+    - **num_further** - the number of rankings that were simulated for each refit.
+    """
+
+    ranks: Mapping[str, np.ndarray]
+    p_values: Mapping[str, float]
+    num_draws: int
+    num_further: int
+
+    def band(self, prob: float = 0.95) -> np.ndarray:
+        """Return between which numbers of ranks 0, …, z lie, for all z at once, (L, 2).
+
+        :param prob: the probability that uniform ranks of one quantity are within it for every z.
+        """
+        size = len(next(iter(self.ranks.values())))
+        uniform = _least_tails(_uniform_ranks(size, self.num_draws), self.num_draws)
+        tail = float(np.quantile(uniform, 1.0 - prob)) / 2.0
+        shares = _expected(self.num_draws)
+        return np.stack([binom.ppf(x, size, shares) for x in (tail, 1.0 - tail)], axis=1)
+
+    @property
+    def in_words(self) -> str:
+        """What the ranks say, one sentence."""
+        number = len(self.p_values)
+        name = min(self.p_values, key=lambda x: self.p_values[x])
+        least = min(1.0, number * self.p_values[name])
+        if least >= 0.01:
+            return f"The ranks of all {number} quantities agree with uniform ones."
+        named = with_article(quantity_name(name))
+        return (
+            f"The ranks of {named} are not uniform (p = {least:.2g}): the chains move slowly, the "
+            "fit has fewer independent draws than there are refits, or the kernel is at fault."
+        )
+
+
+def posterior_sbc(
+    key: Array,
+    kernel: GibbsKernel,
+    source: Any,
+    rankings: Rankings | None = None,
+    *,
+    num_replicates: int = 100,
+    num_further: int | None = None,
+    num_draws: int = 19,
+    num_sweeps: int = 10,
+    num_warmup: int | None = None,
+) -> PosteriorSBC:
+    """Check a fit by simulation from its own posterior [1].
+
+    For each of some draws further rankings are simulated, as long as some of those observed, and
+    the kernel goes on with both together from this draw, which is a draw of their posterior. The
+    ranks of its label-free quantities among the later draws are uniform if the updates of the
+    kernel are right for data like these. They are too often at the ends if the chains move so
+    slowly that the later draws go only one way from the first: then raise ``num_sweeps``. The draws
+    of the fit must be nearly independent, so that the number of replicates must not be above their
+    effective sample size; otherwise the ranks of a right kernel are not uniform either.
+
+    :param key: a JAX random key.
+    :param kernel: that was run: a kernel of rankings by itself, of one population, a mixture or a
+        process, without a pool of items.
+    :param source: a run, an MCMC or the samples with all parameters, as for :class:`Draws`.
+    :param rankings: that were fitted; a run and an MCMC know them.
+    :param num_replicates: R, the number of refits, at most that of the draws. All of them share one
+        compiled program. Few refits find only gross faults.
+    :param num_further: the number of rankings to simulate for each; as many as there are, but at
+        most 200, by default.
+    :param num_draws: L, the number of draws of each refit.
+    :param num_sweeps: the number of sweeps from one of these to the next.
+    :param num_warmup: the number of sweeps before them; by default 0, or those in which the rungs
+        of a ladder are placed.
+    :raises TypeError: if the rankings are not known.
+    :raises ValueError: if the draws are of something else, or an argument is out of range.
+
+    **References:**
+
+    1. Säilynoja, T., Schmitt, M., Bürkner, P.-C., Vehtari, A. (2025), *Posterior SBC:
+       simulation-based calibration checking conditional on data*.
+    2. Säilynoja, T., Bürkner, P.-C., Vehtari, A. (2022), *Graphical test for discrete uniformity
+       and its applications in goodness-of-fit evaluation and multiple sample comparison*,
+       Statistics and Computing.
+    """
+    for name, value in (("num_replicates", num_replicates), ("num_draws", num_draws)):
+        check_whole(name, value)
+    check_whole("num_sweeps", num_sweeps)
+    draws = _checked(kernel, Draws.of(source, rankings))
+    fitted = draws.fitted
+    kernel = kernel.with_prior_of(fitted)
+    warmup = kernel.num_adaptation if num_warmup is None else num_warmup
+    check_whole("num_warmup", warmup, 0)
+    number = min(fitted.num_rankings, 200) if num_further is None else num_further
+    check_whole("num_further", number)
+    key_rows, *keys = jax.random.split(key, 1 + num_replicates)
+    rng = np.random.default_rng(np.asarray(jax.random.bits(key_rows, (4,), "uint32")))
+    # the same judges in all replicates, so that shapes are the same
+    like = rng.choice(np.repeat(np.arange(fitted.num_rows), fitted.counts), number)
+    flat = draws.flat()
+    most = draws.num_chains * draws.num_draws
+    if num_replicates > most:
+        raise ValueError(f"num_replicates is {num_replicates}, but there are {most} draws")
+
+    @jax.jit
+    def advance(state: Any, rankings: Rankings) -> Any:
+        def sweep_often(state: Any, number: int) -> Any:
+            def sweep(_: Array, state: Any) -> Any:
+                return kernel.sample(state, (rankings,), {})
+
+            return jax.lax.fori_loop(0, number, sweep, state)
+
+        def keep_one(state: Any, _: None) -> tuple[Any, Any]:
+            state = sweep_often(state, num_sweeps)
+            return state, (state.z, state.overflow)
+
+        return jax.lax.scan(keep_one, sweep_often(state, warmup), None, length=num_draws)[1]
+
+    found = []
+    for one, k in zip(keys, evenly(most, num_replicates), strict=True):
+        key_lists, key_start = jax.random.split(one)
+        z = {name: np.asarray(x[k]) for name, x in flat.items()}
+        labels = _further_labels(rng, kernel, draws, z, number)
+        both = _with_further(key_lists, draws, z, labels, like)
+        start = dict(z)
+        if draws.labels is not None:
+            start["assignments"] = np.concatenate([z["assignments"], labels])
+        state = kernel.init(key_start, warmup, start, (both,), {})
+        later, is_full = advance(state, both)
+        if np.asarray(is_full).any():
+            raise ValueError(_FULL)
+        found.append(
+            jax.tree.map(lambda x, y: np.concatenate([np.asarray(x)[None], y]), state.z, later)
+        )
+    samples = {name: np.stack([x[name] for x in found]) for name in found[0]}
+    # the replicates stand as chains, the simulated draw of each is the first of its chain
+    stand_in = Draws.of_kernel(samples, kernel.num_components, both, kernel=type(kernel).__name__)
+    ranks = _ranks_of(rng, stand_in)
+    uniform = np.sort(_least_tails(_uniform_ranks(num_replicates, num_draws), num_draws))
+    p_values = {name: _p_value(x, uniform, num_draws) for name, x in ranks.items()}
+    return PosteriorSBC(ranks, p_values, num_draws, number)
+
+
+def _checked(kernel: GibbsKernel, draws: Draws) -> Draws:
+    """Refuse kernels and draws from which further rankings cannot be simulated here."""
+    family, name = draws.check_family(), type(kernel).__name__
+    if draws.kernel and draws.kernel != name:
+        raise ValueError(f"the draws are of {draws.kernel}, not of {name}")
+    if family.has_pool:
+        raise ValueError(f"{name} is not checked so: further rankings may have items of the pool")
+    if draws.sites is not None or draws.lacks_empty:
+        raise ValueError("the draws must have all parameters of a kernel by itself: give the run")
+    if draws.orders is not None or draws.covariates is not None:
+        raise ValueError("the judges must be without ties, comparisons and covariates")
+    refuse_weights(draws.fitted, "posterior SBC")
+    return draws
+
+
+def _further_labels(
+    rng: np.random.Generator,
+    kernel: GibbsKernel,
+    draws: Draws,
+    z: Mapping[str, np.ndarray],
+    number: int,
+) -> np.ndarray:
+    """Draw labels of further judges, given the shares or else the labels of the others, (M,)."""
+    if draws.labels is None:
+        return np.zeros(number, np.int32)
+    if draws.shares is not None:
+        shares = np.asarray(z["shares"], float)
+        return rng.choice(len(shares), number, p=shares / shares.sum()).astype(np.int32)
+    prior = PartitionPrior(**kernel.read_prior(dict(z), (draws.fitted,), {})[0])
+    num_slots = len(z["cluster_sizes"])
+    labels, sizes = np.zeros(number, np.int32), np.asarray(z["cluster_sizes"], float)
+    kappa, alpha = float(prior.kappa), float(prior.alpha)
+    for k in range(number):
+        occupied = sizes > 0
+        left = np.inf if prior.num_components is None else prior.num_components - occupied.sum()
+        opens = alpha - kappa * occupied.sum() if np.isinf(left) else kappa * left
+        weights = np.where(occupied, sizes + kappa, 0.0)
+        if not occupied.all():  # the parameters of empty slots are draws of their prior
+            weights[occupied.argmin()] = opens
+        elif prior.num_components is None:
+            raise ValueError(_FULL)
+        labels[k] = rng.choice(num_slots, p=weights / weights.sum())
+        sizes[labels[k]] += 1
+    return labels
+
+
+def _with_further(
+    key: Array, draws: Draws, z: Mapping[str, np.ndarray], labels: np.ndarray, like: np.ndarray
+) -> Rankings:
+    """Return the rankings and further ones, a row each, which are as long as those of some rows."""
+    fitted, family = draws.fitted, draws.check_family()
+    sets = None if fitted.choice_sets is None else jnp.asarray(fitted.choice_sets, bool)[like]
+    length, lengths = fitted.orderings.shape[1], fitted.lengths[like]
+    parameters = {name: jnp.asarray(z[name]) for name in family.parameters}
+    lists = family.replicate(key, parameters, jnp.asarray(labels), sets, length)[:, :length]
+    lengths = jnp.minimum(lengths, lists.shape[1])  # all items but the last are as good as all
+    lists = jnp.pad(lists, ((0, 0), (0, length - lists.shape[1])))
+    lists = jnp.where(jnp.arange(length) < lengths[:, None], lists, -1)
+    leaves = [
+        jnp.concatenate([fitted.orderings, lists.astype(jnp.int32)]),
+        jnp.concatenate([fitted.lengths, lengths]),
+        jnp.concatenate([fitted.counts, jnp.ones(len(labels), fitted.counts.dtype)]),
+        None if sets is None else jnp.concatenate([jnp.asarray(fitted.choice_sets, bool), sets]),
+    ]
+    static = fitted.num_items, fitted.items, fitted.num_rankings + len(labels)
+    return Rankings._make(leaves, static)
+
+
+def _ranks_of(rng: np.random.Generator, draws: Draws) -> dict[str, np.ndarray]:
+    """Return the rank of the first draw of each chain among the others, (R,), by quantity."""
+    quantities, top_items = as_shown(label_free_quantities(draws), draws.fitted.items)
+    ranks = {}
+    for name, values in quantities.items():
+        columns = values.reshape(*values.shape[:2], -1)
+        for k in range(columns.shape[2]):
+            first, later = columns[:, :1, k], columns[:, 1:, k]
+            if np.ptp(columns[..., k]) == 0:
+                continue
+            equal = (later == first).sum(1)
+            index = top_items[k] if name == "top_weights" else k + 1
+            shown = name if values.ndim == 2 else f"{name}[{index}]"
+            ranks[shown] = (later < first).sum(1) + rng.integers(0, equal + 1)
+    return ranks
+
+
+def _p_value(ranks: np.ndarray, uniform: np.ndarray, num_draws: int) -> float:
+    """Return the probability of so small a tail, from uniform ranks and at most by Bonferroni.
+
+    Where no simulated ranks have one so small, the bound alone says how improbable it is.
+    """
+    tail = _least_tails(ranks[None], num_draws)[0]
+    below = np.searchsorted(uniform, tail * (1 + 1e-9), side="right") / len(uniform)
+    return float(min(below or 1.0, num_draws * tail))
+
+
+def _expected(num_draws: int) -> np.ndarray:
+    """Return the shares of uniform ranks at most z, for z < L."""
+    return np.arange(1, num_draws + 1) / (num_draws + 1)
+
+
+def _uniform_ranks(size: int, num_draws: int) -> np.ndarray:
+    return np.random.default_rng(0).integers(0, num_draws + 1, (_SIMULATED, size))
+
+
+def _least_tails(ranks: np.ndarray, num_draws: int) -> np.ndarray:
+    """Return the least two-sided tail probability over z of the numbers of ranks at most z [2]."""
+    size, least = ranks.shape[1], np.ones(len(ranks))
+    for z, share in enumerate(_expected(num_draws)):
+        below = binom.cdf(np.arange(-1, size + 1), size, share)
+        number = (ranks <= z).sum(1)
+        above = binom.sf(np.arange(-1, size + 1), size, share)
+        tails = np.minimum(below[number + 1], above[number])
+        least = np.minimum(least, 2.0 * tails)
+    return least

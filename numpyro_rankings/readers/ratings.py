@@ -1,0 +1,177 @@
+"""Ratings, of which a judge gives several items the same: recognised, and asked about."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NoReturn
+
+import numpy as np
+
+from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.rankings.names import names_counted
+from numpyro_rankings.readers.answers import numbers_in, rank_in_words
+from numpyro_rankings.readers.grids import Column, Grid, whole_number
+from numpyro_rankings.readers.lists import are_ranks_of_lists
+from numpyro_rankings.readers.other_questions import TICKS
+from numpyro_rankings.readers.questions import Question, QuestionSpec, is_repeated
+from numpyro_rankings.words import plural
+from numpyro_rankings.words.options import option
+
+_FEWEST_COLUMNS, _FEWEST_ROWS = 3, 3  # with ratings in words
+_MOST_WORDS = 11  # of a scale
+
+
+def refuse_ratings(
+    question: Question,
+    columns: Sequence[Column],
+    lists: np.ndarray,
+    num_ranks: int | None,
+    pointer: str,
+) -> None:
+    """Refuse numbers of which many lists have one twice, and which are no ranks with ties.
+
+    :param columns: those of the question, and **lists** has the list of each row.
+    :param num_ranks: the number of items. Lists with a number above it are none of ranks, either.
+    :param pointer: what says that the highest number is the first choice, or nothing.
+    """
+    grid, spec = question.grid, question.spec
+    numbers = numbers_in(columns)
+    is_across = numbers.shape[1] > 1  # each row is a list
+    is_again = np.zeros(int(lists.max(initial=-1)) + 1, bool)
+    if is_across:
+        ordered = np.sort(numbers, axis=1)
+        is_again[lists] = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] > 0)).any(1)
+    else:
+        keys = lists * np.int64(numbers.max(initial=0) + 1) + np.maximum(numbers[:, 0], 0)
+        again = is_repeated(keys) & (numbers[:, 0] > 0)
+        if again.any() and spec.item is not None:  # a judge may have several answers
+            items = question.special_column(spec.item).codes
+            again &= ~is_repeated(lists * np.int64(items.max() + 1) + items)
+        is_again[lists[again]] = True
+    if is_again.sum() < 2:
+        return
+    tied = _numbers_twice(numbers, lists, is_again)
+    if num_ranks is not None and len(tied) == 1 and tied[0] > num_ranks:
+        return  # a code for items that are not ranked
+    is_number = numbers > 0
+    of_list, in_list = lists[np.nonzero(is_number)[0]], numbers[is_number]
+    most, size = int(in_list.max(initial=0)), np.bincount(lists, is_number.sum(1))
+    is_above = _lists_above(numbers, of_list, in_list, num_ranks, len(size))
+    is_odd = is_again if is_above is None else is_again | is_above
+    ranks = most + 1 - in_list if spec.highest_first else in_list
+    if 2 * is_odd.sum() < (size > 1).sum() or are_ranks_of_lists(of_list, ranks):
+        return
+    is_said = spec.ties is not None
+    if is_above is not None:
+        is_said = is_said and spec.closes_gaps and spec.highest_first is not None
+    if not is_said:
+        first = int(np.argmax(is_again))
+        some = np.flatnonzero(lists == first)
+        above = "" if is_above is None else f" or is above {num_ranks}"
+        number, total = int(is_odd.sum()), int((size > 1).sum())
+        unit = "row" if is_across else "list"
+        how = f"in {number:,} of {plural(total, unit)} a number comes twice{above}, as in ratings"
+        _ask(grid, _two_alike(question, columns, some), how, most, pointer, is_above is not None)
+
+
+def _numbers_twice(numbers: np.ndarray, lists: np.ndarray, is_again: np.ndarray) -> np.ndarray:
+    """Return the numbers that come twice in some of the lists, where **is_again** says so."""
+    rows, columns = np.nonzero((numbers > 0) & is_again[lists][:, None])
+    in_list = np.stack([lists[rows], numbers[rows, columns]])
+    keys, counts = np.unique(in_list, axis=1, return_counts=True)
+    return np.unique(keys[1, counts > 1])
+
+
+def _lists_above(
+    numbers: np.ndarray,
+    of_list: np.ndarray,
+    in_list: np.ndarray,
+    num_ranks: int | None,
+    num_lists: int,
+) -> np.ndarray | None:
+    """Return which lists have a number above that of the items, if those are no codes; or None."""
+    if num_ranks is None or not (is_above := in_list > num_ranks).any():
+        return None
+    is_code = 2 * len(np.unique(in_list)) < in_list.max()
+    if is_code or (numbers.shape[1] > 1 and (numbers > num_ranks).any(0).sum() < 2):
+        return None
+    return np.bincount(of_list[is_above], minlength=num_lists) > 0
+
+
+def _two_alike(question: Question, columns: Sequence[Column], rows: np.ndarray) -> str:
+    """Say which two items of a list have the same number, and where."""
+    names = [column.name for column in columns]
+    numbers = numbers_in(columns)[rows].ravel().tolist()
+    if question.spec.item is not None:
+        names = [question.special_column(question.spec.item).text(row) for row in rows.tolist()]
+    of_number: dict[int, str] = {}
+    for name, number in zip(names, numbers, strict=True):
+        if number > 0 and number in of_number:
+            return (
+                f"{question.grid.where(int(rows[0]))}: {of_number[number]!r} and {name!r} both "
+                f"have {number}"
+            )
+        of_number[number] = name
+    raise AssertionError("no number comes twice")
+
+
+def _ask(grid: Grid, two: str, how: str, most: int, pointer: str, are_sure: bool) -> NoReturn:
+    """Ask which end of the ratings is best; an answer only if something says it."""
+    is_said = bool(pointer)
+    highest, lowest = option("highest_first", True, is_said), option("highest_first", False, False)
+    ties, gaps = option("ties", "exact", is_said), option("gaps", "close", is_said)
+    says = f", as {pointer!r} says" if pointer else ""
+    text = (
+        f"{two}, and {how}; of ratings, {highest} reads {most} as the best{says}, or {lowest} "
+        f"reads 1 as it, with {gaps} and {ties} in both cases"
+    )
+    if not are_sure:
+        text += (
+            f"; if these are ranks with ties, {option('ties', 'exact', False)} reads them, and "
+            f"{option('overvote', 'stop', False)} ends a list before its first tie"
+        )
+    raise RankingsError(text)
+
+
+def refuse_words_of_ratings(
+    grid: Grid, picked: Sequence[int], spec: QuestionSpec, layout: str | None
+) -> None:
+    """Refuse columns that have words of a scale, such as ``Good``, of which rows have one twice."""
+    is_other = layout not in (None, "orders", "ranks") or spec.is_turned or spec.rules is not None
+    if is_other or len(picked) < _FEWEST_COLUMNS or len(grid.numbers) < _FEWEST_ROWS:
+        return
+    texts = [{*grid.cells[k].values} - {"", *spec.missing} for k in picked]
+    in_columns = Counter(text for of_column in texts for text in of_column)
+    scale = {text for text, number in in_columns.items() if number > 1}
+    if not 1 < len(scale) <= _MOST_WORDS or any(
+        rank_in_words(x) is not None or whole_number(x) is not None for x in scale
+    ):
+        return
+    columns = [grid.cells[k] for k, x in zip(picked, texts, strict=True) if x and x <= scale]
+    if (
+        len(columns) < max(_FEWEST_COLUMNS, len(picked) / 2)
+        or {x.casefold() for x in scale} <= TICKS
+    ):
+        return
+    have_twice = sum(max(x.keep(~x.is_blank()).counts().values()) > 1 for x in columns)
+    rows = [
+        Counter(x for x in row if x in scale)
+        for row in zip(*(x.mapped(str, object) for x in columns), strict=True)
+    ]
+    twice = [{x for x, number in row.items() if number > 1} for row in rows]
+    one, two = (x.mapped(str, object) for x in columns[:2])
+    if len(columns) == _FEWEST_COLUMNS and (one != two).all():
+        return  # the third may say which of two items has won
+    is_like = 2 * sum(map(bool, twice)) >= sum(sum(x.values()) > 1 for x in rows)
+    if not is_like or 2 * have_twice < len(columns) or 2 * len(set().union(*twice)) < len(scale):
+        return
+    row = next(k for k, x in enumerate(twice) if x)
+    text = next(x.text(row) for x in columns if x.text(row) in twice[row])
+    raise RankingsError(
+        f"{grid.where(row)}: {text[:40]!r} comes twice, and so does a text in "
+        f"{sum(map(bool, twice)):,} of {plural(len(rows), 'row')} of the columns "
+        f"{names_counted([repr(x.name) for x in columns], 3)}, as in ratings, which are neither "
+        "ranks nor names of items: write the numbers 1, 2, … instead of the texts, and add "
+        f"{option('layout', 'ranks', False)}, {option('ties', 'exact', False)}, "
+        f"{option('gaps', 'close', False)}, and {option('highest_first', True, False)} if the "
+        f"highest is the best, or pick other columns with {option('columns')}"
+    )

@@ -1,0 +1,140 @@
+"""Posterior SBC: right kernels pass, spoiled ones do not."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+import pytest
+from helpers.chains import sampled
+from scipy.stats import binom
+
+from numpyro_rankings import PartialOrders, Rankings
+from numpyro_rankings.infer import (
+    BetaGibbs,
+    GammaProcessPlackettLuceGibbs,
+    PlackettLuceGibbs,
+    SliceGibbs,
+    TemperedMixture,
+)
+from numpyro_rankings.infer.plackett_luce import finite
+from numpyro_rankings.posterior.calibration import PosteriorSBC, posterior_sbc
+
+RNG = np.random.default_rng(0)
+LISTS = [RNG.permutation(5)[: 3 if i % 3 else 5].tolist() for i in range(20)]
+JUDGES = Rankings.from_orderings([*LISTS, *[[0, 1, 2, 3, 4]] * 15], num_items=5).unique()
+SHORT = {"num_replicates": 200, "num_draws": 9, "num_sweeps": 5}
+FALSE_ALARM = 1e-5  # of all quantities of a kernel
+
+
+def draws_of(kernel, rankings=JUDGES, num_warmup=200):
+    return sampled(
+        kernel,
+        rankings,
+        key=jax.random.key(1),
+        num_samples=300,
+        num_chains=2,
+        num_warmup=num_warmup,
+    )
+
+
+def least_of(found):
+    return len(found.p_values) * min(found.p_values.values())
+
+
+def test_a_right_kernel_passes_and_a_spoiled_one_does_not(monkeypatch):
+    kernel = PlackettLuceGibbs()
+    found = posterior_sbc(jax.random.key(2), kernel, draws_of(kernel), **SHORT)
+    assert {"log_joint", "population_entropy", "top_weights[item 1]"} < set(found.ranks)
+    assert all(x.shape == (200,) and 0 <= x.min() and x.max() <= 9 for x in found.ranks.values())
+    assert least_of(found) > FALSE_ALARM, found.p_values
+    assert found.num_further == 35 and "agree with uniform ones" in found.in_words
+
+    # choices count for the next item: what is simulated is not what the sweeps take it for
+    right = finite.times_chosen
+    monkeypatch.setattr(finite, "times_chosen", lambda *args: jnp.roll(right(*args), 1, axis=-1))
+    spoiled = PlackettLuceGibbs()
+    found = posterior_sbc(jax.random.key(2), spoiled, draws_of(spoiled), **SHORT)
+    assert least_of(found) < FALSE_ALARM, found.p_values
+    assert "are not uniform" in found.in_words
+
+
+def test_chains_that_hardly_move_have_ranks_at_the_ends():
+    """One sweep between draws of judges of whom few disagree, whose weights move in small steps."""
+    judges = Rankings.from_orderings([[0, 1, 2]] * 800 + [[1, 0, 2]] * 4, num_items=3)
+    kernel, settings = PlackettLuceGibbs(), {"num_further": 1, "num_draws": 4}
+    draws, key = draws_of(kernel, judges), jax.random.key(3)
+    slow, quick = (
+        posterior_sbc(key, kernel, draws, num_replicates=200, num_sweeps=k, **settings)
+        for k in (1, 100)
+    )
+    at_ends = [np.isin(x.ranks["top_weights[item 1]"], [0, 4]).mean() for x in (slow, quick)]
+    assert at_ends[0] > 0.5 > at_ends[1], at_ends
+    assert least_of(quick) > FALSE_ALARM, quick.p_values
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        SliceGibbs(max_clusters=16, alpha=dist.Gamma(2.0, 2.0)),
+        BetaGibbs(num_components=2),
+        PlackettLuceGibbs(num_components=2),
+        TemperedMixture("plackett-luce", 2, num_temperatures=4),
+        TemperedMixture("mallows", 2, num_temperatures=4),
+    ],
+    ids=["slice", "beta", "finite", "ladder", "ladder of Mallows"],
+)
+def test_right_kernels_pass(kernel):
+    found = posterior_sbc(
+        jax.random.key(2), kernel, draws_of(kernel), **SHORT | {"num_replicates": 60}
+    )
+    assert least_of(found) > FALSE_ALARM, found.p_values
+
+
+def test_bands_hold_uniform_ranks():
+    ranks = np.random.default_rng(1).integers(0, 20, (2000, 60))
+    band = PosteriorSBC({"x": ranks[0]}, {}, 19, 35).band(0.9)
+    numbers = (ranks[:, :, None] <= np.arange(19)).sum(1)
+    held = ((band[:, 0] <= numbers) & (numbers <= band[:, 1])).all(1).mean()
+    assert 0.87 < held < 0.94
+    pointwise = binom.ppf(0.95, 60, np.arange(1, 20) / 20)
+    assert (band[:, 1] >= pointwise).all()
+
+
+def test_what_is_not_checked_is_refused():
+    kernel = PlackettLuceGibbs()
+    samples = {"weights": np.full((1, 4, 5), 0.2), "log_joint": np.zeros((1, 4))}
+    key = jax.random.key(0)
+    with pytest.raises(ValueError, match="the draws are of PlackettLuceGibbs, not of BetaGibbs"):
+        posterior_sbc(key, BetaGibbs(), draws_of(kernel))
+    with pytest.raises(ValueError, match="num_replicates is 100, but there are 4 draws"):
+        posterior_sbc(key, kernel, samples, JUDGES)
+    with pytest.raises(ValueError, match="num_draws"):
+        posterior_sbc(key, kernel, samples, JUDGES, num_draws=0)
+    with pytest.raises(TypeError, match="the draws have no rankings"):
+        posterior_sbc(key, kernel, samples)
+    ties = PartialOrders.from_buckets([[0, [1, 2], 3, 4]] * 3, num_items=5)
+    with pytest.raises(ValueError, match="without ties"):
+        posterior_sbc(key, kernel, samples, ties)
+    with pytest.raises(ValueError, match="power 1"):
+        posterior_sbc(key, TemperedMixture("plackett-luce", 2, power=0.5), samples, JUDGES)
+    with pytest.raises(ValueError, match="further rankings may have items of the pool"):
+        pool = GammaProcessPlackettLuceGibbs()
+        posterior_sbc(key, pool, draws_of(pool, num_warmup=2))
+
+
+def test_clusters_for_which_there_is_no_slot_are_refused():
+    kernel = SliceGibbs(alpha=3.0, max_clusters=5)
+    draws = draws_of(kernel)
+    with pytest.raises(ValueError, match="fit with a larger max_clusters"):
+        posterior_sbc(jax.random.key(2), kernel, draws, num_replicates=20, num_further=60)
+
+
+def test_a_ladder_keeps_the_prior_of_the_shares_with_more_rankings():
+    kernel = TemperedMixture("mallows", 2)
+    many = Rankings.from_orderings([[0, 1, 2, 3, 4, 5, 6]] * 100, num_items=7)
+    for one, kappa in ((kernel, math.lgamma(8) / 2), (kernel.with_prior_of(JUDGES), 35 / 20)):
+        state = one.init(jax.random.key(0), 0, None, (many,), {})
+        assert float(state.z["alpha"]) == pytest.approx(2 * kappa)

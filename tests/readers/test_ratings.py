@@ -1,0 +1,119 @@
+"""Ratings, of which many items have the same: asked about, and never taken for ranks or names."""
+
+import numpy as np
+import openpyxl
+import pandas as pd
+import pytest
+from helpers.readers import refusal, write
+
+from numpyro_rankings import RankingsError, read_survey
+
+NAMES = ["Pizza", "Pasta", "Soup"]
+RATINGS = [(4, 5, 1), (3, 3, 1), (2, 5, 2), (5, 5, 4), (1, 3, 3), (4, 4, 4), (2, 1, 5), (3, 1, 5)]
+# the level of each item, of which 5 is the best, and of which 1 is
+HIGH = [[1, 0, 2], [0, 0, 1], [1, 0, 1], [0, 0, 1], [1, 0, 0], [0, 0, 0], [1, 2, 0], [1, 2, 0]]
+LOW = [[1, 2, 0], [1, 1, 0], [0, 1, 0], [1, 1, 0], [0, 1, 1], [0, 0, 0], [1, 0, 2], [1, 0, 2]]
+BOTH = {"ties": "exact", "gaps": "close"}
+
+
+def levels(survey):
+    """The level of each item for each judge, in the order of the file."""
+    rows = np.asarray(survey.rankings.row_index)[survey.label_index]
+    of_items = [survey.rankings.items.index(name) for name in NAMES]
+    return np.asarray(survey.rankings.levels_of_items())[rows][:, of_items].tolist()
+
+
+def tables(names=NAMES):
+    """The ratings with a row for each judge, and with one for each judge and item."""
+    wide = pd.DataFrame(RATINGS, columns=names)
+    wide.insert(0, "judge", [f"j{k}" for k in range(len(RATINGS))])
+    return wide, wide.melt("judge", var_name="item", value_name="rank")
+
+
+@pytest.mark.parametrize("settings", [{}, {"ties": "exact"}, {"gaps": "close"}, BOTH])
+def test_ratings_are_asked_about_and_not_turned(settings):
+    wide, long = tables()
+    for table, unit, layout in (
+        (wide, "rows", {"layout": "ranks", "judge": "judge"}),
+        (long, "lists", {}),
+    ):
+        with pytest.raises(RankingsError) as error:
+            read_survey(table, **layout, **settings)
+        text = str(error.value)
+        assert f"in 8 of 8 {unit} a number comes twice or is above 3, as in ratings" in text
+        assert "highest_first=True reads 5 as the best, or highest_first=False reads 1" in text
+        assert "transpose" not in text and "missing" not in text
+        assert not error.value.questions.is_read  # nothing says which end is the best
+        read = {**layout, **BOTH}
+        assert levels(read_survey(table, highest_first=True, **read)) == HIGH
+        assert levels(read_survey(table, highest_first=False, **read)) == LOW
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
+def test_what_says_that_these_are_stars_gives_the_answer(tmp_path, suffix):
+    names = [f"Stars [{name}]" for name in NAMES]
+    path, (wide, _) = tmp_path / f"t{suffix}", tables(names)
+    if suffix == ".xlsx":
+        book = openpyxl.Workbook()
+        for row in (wide.columns.tolist(), *wide.to_numpy().tolist()):
+            book.active.append(row)
+        book.save(path)
+    else:
+        wide.to_csv(path, index=False)
+    settings = {"layout": "ranks", "judge": "judge", "columns": "Stars*"}
+    with pytest.raises(RankingsError) as error:
+        read_survey(path, **settings)
+    found = error.value.questions
+    assert found.is_read and found.options == {"highest_first": True, **BOTH}
+    assert levels(read_survey(path, **settings, **found.options)) == HIGH
+
+
+def test_ratings_of_as_many_items_as_stars_may_be_ranks_with_ties():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.integers(1, 5, (30, 4)), columns=list("abcd"))
+    with refusal(
+        "a number comes twice, as in ratings; of ratings, highest_first=True reads 4 as the best",
+        "if these are ranks with ties, ties='exact' reads them, and overvote='stop'",
+    ):
+        read_survey(frame, "ranks")
+    with refusal("gaps='close'"):
+        read_survey(frame, "ranks", ties="exact")
+
+
+def test_a_code_for_items_that_are_not_ranked_is_no_rating():
+    frame = pd.DataFrame([(1, 2, 9, 9), (9, 1, 2, 9), (1, 9, 9, 2)], columns=list("abcd"))
+    with refusal("add missing='9'"):
+        read_survey(frame, "ranks")
+    assert read_survey(frame, "ranks", missing="9").rankings.lengths.tolist() == [2, 2, 2]
+
+
+def test_tables_of_few_ratings_are_hardly_ever_turned():
+    turned = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        frame = pd.DataFrame(rng.integers(1, 6, (8 + seed % 3, 3)), columns=NAMES)
+        with pytest.raises(RankingsError) as error:
+            read_survey(frame, "ranks")
+        turned += "transpose" in str(error.value)
+    assert turned == 0
+
+
+SCALES = {
+    "words": ["Bad", "Poor", "OK", "Good", "Great"],
+    "stars": ["★" * k for k in range(1, 6)],
+    "numbers with a unit": [f"{k} stars" for k in range(1, 6)],
+}
+
+
+@pytest.mark.parametrize("layout", [None, "orders", "ranks"])
+@pytest.mark.parametrize("name", SCALES)
+def test_words_of_a_scale_are_no_names_of_items(name, layout):
+    frame = pd.DataFrame([[SCALES[name][x - 1] for x in row] for row in RATINGS], columns=NAMES)
+    with refusal("row 2: ", "comes twice", "as in ratings", "write the numbers 1, 2, …"):
+        read_survey(frame, layout)
+
+
+def test_names_of_places_that_come_twice_by_mistake_are_no_ratings(tmp_path):
+    text = "1st,2nd,3rd\nA,B,C\nB,B,A\nC,A,B\nB,A,C\nA,C,B\n"
+    with refusal("'B' is listed twice"):
+        read_survey(write(tmp_path, text, "t.csv"))
