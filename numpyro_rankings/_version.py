@@ -1,3 +1,3 @@
 """The version, which the package and its saved draws name."""
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"

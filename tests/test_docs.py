@@ -87,7 +87,9 @@ def test_every_public_name_is_in_the_reference_once():
             assert times == 1, f"{home}.{name} is {times} times in docs/reference"
 
 
-@pytest.mark.parametrize("command", ["fit", "assign", "describe", "compare", "cluster", "check"])
+@pytest.mark.parametrize(
+    "command", ["fit", "assign", "describe", "compare", "cluster", "check", "warm"]
+)
 def test_every_option_is_on_the_page(command):
     text = (DOCS / "command_line.rst").read_text(encoding="utf-8")
     subparsers = next(

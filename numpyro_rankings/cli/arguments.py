@@ -41,11 +41,14 @@ class QuestionsError(UserError):
 
     :param answers: options that answer it, by their names in Python.
     :param about: what is said of the command that has them.
+    :param is_read: whether the file is read with them, so that the command follows.
     """
 
-    def __init__(self, message: str, answers: Mapping[str, Any], about: str) -> None:
+    def __init__(
+        self, message: str, answers: Mapping[str, Any], about: str, is_read: bool = True
+    ) -> None:
         super().__init__(message)
-        self.answers, self.about = dict(answers), about
+        self.answers, self.about, self.is_read = dict(answers), about, is_read
 
 
 @contextlib.contextmanager

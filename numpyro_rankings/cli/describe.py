@@ -13,6 +13,7 @@ from numpyro_rankings.cli.arguments import (
     QuestionsError,
     UserError,
     file_errors,
+    note,
     take_options,
 )
 from numpyro_rankings.cli.options import TableOptions
@@ -77,13 +78,19 @@ def _describe(args: argparse.Namespace, command: str) -> int:
 
 
 def _read_without_cycles(file: str | None, table: TableOptions) -> "Survey":
-    """Read the file; where judges contradict themselves, leave them out, which a note says."""
+    """Read the file; where judges contradict themselves, leave them out, which notes say."""
     try:
         return read_file(file, table)
     except QuestionsError as error:
         if error.answers != {"cycles": "drop"}:
             raise
-        return read_file(file, replace(table, cycles="drop"))
+    survey = read_file(file, replace(table, cycles="drop"))
+    text = "fit, compare and assign refuse what is left out here. Add --cycles drop to leave it out"
+    if table.judge is not None:
+        text += ", or --cycles mistakes to learn how probable a mistake is"
+    note(text)
+    survey.notes.append(text)
+    return survey
 
 
 def _check_page(path: Path) -> None:

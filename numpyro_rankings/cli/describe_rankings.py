@@ -23,7 +23,7 @@ from numpyro_rankings.rankings.weights import weights_in_words
 from numpyro_rankings.readers import BallotCounts, Survey
 from numpyro_rankings.readers.layouts import LAYOUTS
 from numpyro_rankings.readers.votes import words_of_ballots
-from numpyro_rankings.words import plural, shorten, span
+from numpyro_rankings.words import by_number, plural, shorten, span
 
 ITEMS_SHOWN, _PAIRS_SHOWN = 40, 12
 NAME_WIDTH, _VALUES_SHOWN = 24, 8
@@ -130,7 +130,7 @@ def _numbers_and_lengths(survey: Survey) -> Iterator[str]:
         if only:
             yield f"{plural(only, 'item')} in all were offered to a judge and not ranked"
     complete = counts[lengths == n].sum()
-    yield f"{complete:,} rank all items ({complete / total:.0%})"
+    yield f"{complete:,} {by_number(complete, 'ranks', 'rank')} all items ({complete / total:.0%})"
     shown = [f"{length}: {counts[lengths == length].sum():,}" for length in np.unique(lengths)]
     yield "length of the list: number of judges"
     yield "  " + ", ".join(shown[:ITEMS_SHOWN]) + (", …" if len(shown) > ITEMS_SHOWN else "")
@@ -149,12 +149,13 @@ def _ties(orders: PartialOrders, are_pairs: bool) -> Iterator[str]:
     if are_pairs:
         are_tied = lengths == 2
     if (number := counts[has_ties & ~are_tied].sum()) > 0:
-        yield f"{number:,} leave the order of some items open ({number / counts.sum():.0%})"
+        leave = by_number(number, "leaves", "leave")
+        yield f"{number:,} {leave} the order of some items open ({number / counts.sum():.0%})"
     has_ties = has_ties & are_tied
     tied = counts[has_ties].sum()
     if not tied:
         return
-    yield f"{tied:,} have ties ({tied / counts.sum():.0%})"
+    yield f"{tied:,} {by_number(tied, 'has', 'have')} ties ({tied / counts.sum():.0%})"
     levels = np.where(has_ties[:, None], np.asarray(orders.levels), -1)
     width = levels.shape[1]
     rows, places = np.nonzero(levels >= 0)
@@ -169,10 +170,10 @@ def _ties(orders: PartialOrders, are_pairs: bool) -> Iterator[str]:
     is_last[row[(level == levels.max(1)[row]) & (level > 0)]] = True
     last = counts[is_one & is_last & (lengths == orders.num_items)].sum()
     if last:
-        yield (
-            f"{last:,} of these rank all items and tie only the last ones, which may be those that "
-            "they did not rank"
+        who = by_number(
+            last, "of these ranks all items and ties", "of these rank all items and tie"
         )
+        yield f"{last:,} {who} only the last ones, which may be those that were not ranked"
 
 
 def _ballots(counts: BallotCounts) -> str:
@@ -274,9 +275,9 @@ def what_is_odd(survey: Survey) -> Iterator[str]:
             yield "the second half of the judges repeats the lists of the first half, in its order"
     one = counts[lengths == 1].sum()
     if one and not (layout is not None and layout.has_pairs):
-        verb = "ranks" if one == 1 else "rank"
+        rank = by_number(one, "ranks", "rank")
         yield (
-            f"{plural(int(one), 'judge')} of {total:,} {verb} one item only, from which little can "
+            f"{plural(int(one), 'judge')} of {total:,} {rank} one item only, from which little can "
             f"be learned about groups{_who(survey, lengths == 1)}"
         )
     if layout is not None and layout.has_item_columns:
@@ -310,7 +311,8 @@ def _silent(rankings: Rankings | Orders) -> Iterator[str]:
         is_silent = ~np.asarray(rankings.prefers.any((1, 2)) | rankings.rest().any(1))
         if number := np.asarray(rankings.counts)[is_silent].sum():
             judges = plural(rankings.num_rankings, "judge")
-            yield f"{number:,} of {judges} tie all items that they were offered"
+            tie = by_number(number, "ties", "tie")
+            yield f"{number:,} of {judges} {tie} all items that they were offered"
 
 
 def _alike(names: Sequence[str]) -> list[list[str]]:

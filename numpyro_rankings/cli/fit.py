@@ -207,7 +207,7 @@ def _fit(args: argparse.Namespace, command: str) -> int:
     return _fit_one(replace(options, file=file), command, make_kernel=make_kernel)
 
 
-class _Read(NamedTuple):
+class AsFitted(NamedTuple):
     """What was read of a file, and how it is fitted.
 
     - **options** - with those that were chosen for the table.
@@ -225,12 +225,22 @@ class _Read(NamedTuple):
 
 def _read(
     options: FitOptions, is_one_of_several: bool = False, session: RunSession | None = None
-) -> _Read:
+) -> AsFitted:
     """Read the file, choose what no option says, and refuse what the model cannot be fitted to.
 
     :param session: of the run; one that is resumed stays what it was begun as.
     """
     whole = read_file(options.file, options.table)
+    return as_fitted(whole, options, is_one_of_several, session)
+
+
+def as_fitted(
+    whole: "Survey",
+    options: FitOptions,
+    is_one_of_several: bool = False,
+    session: RunSession | None = None,
+) -> AsFitted:
+    """Choose how all judges of a file are fitted, as :func:`_read`."""
     resumes = session is not None and session.resumes
     usual, why = usual_options(options, whole.rankings, resumes), ""
     if usual and session is not None and resumes and not session.resumes_ladders:
@@ -259,7 +269,7 @@ def _read(
     if options.model.worths_by is not None:
         read_covariates(options.model.worths_by, survey, is_one_of_several)
     is_sample = survey.rankings.num_rankings < whole.rankings.num_rankings
-    return _Read(options, survey, whole if is_sample else None, usual, why)
+    return AsFitted(options, survey, whole if is_sample else None, usual, why)
 
 
 def _fit_one(
@@ -531,7 +541,7 @@ def _data_and_model(options: FitOptions, rankings: "Rankings | Orders") -> tuple
     return data, model
 
 
-def _how_read(read: _Read) -> dict[str, str]:
+def _how_read(read: AsFitted) -> dict[str, str]:
     """Say what was left out, closed or read as something else, for the last section too."""
     from numpyro_rankings.rankings import WeightedRankings
     from numpyro_rankings.rankings.weights import weights_in_words

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpyro_rankings.rankings import Orders, Rankings
 
 PATH = "path.csv"
-_LADDERS = 2  # of each number
+LADDERS = 2  # of each number
 _APART = 2**20  # its random numbers are not those of a chain
 
 
@@ -81,9 +81,9 @@ def _find(
                 most,
                 key=jax.random.fold_in(jax.random.key(session.plan.seed), _APART),
                 minutes=None if goals is None else goals.minutes,
-                num_ladders=_LADDERS,
+                num_ladders=LADDERS,
                 chains_after=session.plan.chains,
-                devices=devices_for(_LADDERS),
+                devices=devices_for(LADDERS),
                 after_number=tell,
             )
         return path, ladders

@@ -300,8 +300,9 @@ class TableOptions:
         "TEXT",
     )
     header: str | None = option(
-        "the first row is a ballot: the columns have no names, and are called 1, 2, …",
-        choices=["none"],
+        "none: the first row is a ballot, and the columns are called 1, 2, …; counts: with "
+        "--transpose, its numbers count the judges who gave the order in each column",
+        choices=["none", "counts"],
     )
     header_rows: int | None = option(
         "number of rows above the answers, 1 to 3 (default: 1, or those that Qualtrics and "

@@ -18,7 +18,7 @@ from numpyro_rankings._system.interrupts import (
     ignore_signals,
 )
 from numpyro_rankings._version import __version__
-from numpyro_rankings.cli import assign, check, cluster, compare, describe, fit
+from numpyro_rankings.cli import assign, check, cluster, compare, describe, fit, warm
 from numpyro_rankings.cli.arguments import (
     PROGRAM,
     Parser,
@@ -94,10 +94,10 @@ def _do(argv: list[str]) -> int:
     except UserError as error:
         print(for_screen(f"{PROGRAM}: error: {error}", sys.stderr), file=sys.stderr)
         if isinstance(error, QuestionsError):
-            again = answered(shlex.join([PROGRAM, *argv]), error.answers)
-            about = for_screen(error.about, sys.stderr)
-            # the command stays in one line, to be copied
-            print(f"{about}\n  {in_one_line(again)}", file=sys.stderr)
+            print(for_screen(error.about, sys.stderr), file=sys.stderr)
+            if error.is_read:  # the command stays in one line, to be copied
+                again = answered(shlex.join([PROGRAM, *argv]), error.answers)
+                print(f"  {in_one_line(again)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as interrupt:
         return _interrupted(interrupt)
@@ -142,6 +142,6 @@ def make_parser() -> argparse.ArgumentParser:
         "--version", action="version", version=version, help="print the version and exit"
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for command in (fit, assign, describe, compare, cluster, check):
+    for command in (fit, assign, describe, compare, cluster, check, warm):
         command.add_command(commands)
     return parser

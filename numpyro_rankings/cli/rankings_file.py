@@ -135,10 +135,10 @@ def _asked(file: str, error: "RankingsError") -> UserError:
     )
     if not found.is_read:
         about = (
-            "The last question needs a decision of yours; what may follow it is not known yet. "
-            "This command has the answers to the others:"
+            "The last question needs a decision of yours; what may follow it is not known yet. Add "
+            f"its option, and for the others {shlex.join(words_of_options(found.options))}"
         )
-    return QuestionsError(message, found.options, about)
+    return QuestionsError(message, found.options, about, found.is_read)
 
 
 def read_unsupported_file(

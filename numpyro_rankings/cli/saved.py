@@ -70,7 +70,7 @@ def write_table(
         survey.rows.tolist(),
         encoding=table.encoding,
         layout=survey.layout,
-        has_header=table.header is None,
+        has_header=table.header != "none",
     )
     for text in replaced_in_words(name, replaced):
         note(text)

@@ -283,7 +283,8 @@ def _fail(fit: _Fit, error: Exception) -> None:
         traceback.print_exception(error)
         message = " ".join(f"{type(error).__name__}: {error}".split())
     if isinstance(error, QuestionsError):
-        message += f"\n  options for it: {shlex.join(words_of_options(error.answers))}"
+        what = "it" if error.is_read else "the other questions"
+        message += f"\n  options for {what}: {shlex.join(words_of_options(error.answers))}"
     fit.ended = _FAILED
     fit.reason = message.partition("\n")[0].removeprefix(f"{fit.file}: ")
     where = "" if message.startswith(fit.file) else f"{fit.file}: "

@@ -17,6 +17,7 @@ from numpyro_rankings.ops.sums import sum_by_label, sum_by_label_in_blocks
 
 _MANY = 2**14  # points whose sums are taken in blocks
 _FEW_DIMENSIONS = 8  # dimensions that are written out one by one, which is faster on CPUs
+_SMALL_MATRIX = 4  # dimensions up to which matrices are factorised by sums that are written out
 _LOG_2PI = math.log(2.0 * math.pi)
 
 
@@ -335,19 +336,18 @@ class NormalInverseWishart(_Gaussian):
         return x[..., :, None] * x[..., None, :]
 
     def _posterior(self, cluster: Moments) -> tuple[Array, Array, Array, Array]:
-        """κ_n, ν_n, the mean, and the Cholesky factor of Ψ_n/ν_n."""
+        """κ_n, ν_n, the mean, and Ψ_n/ν_n."""
         number, df = self.prior_size + cluster.size, self.df + cluster.size
         step = cluster.mean - self.prior_mean
         share = cluster.size / number
         matrix = self.scale + cluster.scatter
         matrix = matrix + self._times(self.prior_size * share, self._squares(step))
-        factor = jnp.linalg.cholesky(self._times(1.0 / df, matrix))
-        return number, df, self.prior_mean + share[..., None] * step, factor
+        return number, df, self.prior_mean + share[..., None] * step, self._times(1.0 / df, matrix)
 
     def log_marginal(self, cluster: Moments) -> Array:
         d, half = len(self.prior_mean), 0.5 * cluster.size
-        number, df, _, factor = self._posterior(cluster)
-        log_det = 2.0 * jnp.sum(jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)
+        number, df, _, matrix = self._posterior(cluster)
+        log_det = _log_det_and_square(matrix)[0]
         # ln Γ_d(ν_n/2) / Γ_d(ν/2), without the part that cancels against |Ψ_n|
         start = 0.5 * (self.df - jnp.arange(d, dtype=float))
         gammas = jnp.sum(log_gamma_ratio(start, half[..., None]), axis=-1)
@@ -359,18 +359,12 @@ class NormalInverseWishart(_Gaussian):
 
     def log_predictive(self, cluster: Moments, point: Moments) -> Array:
         d = len(self.prior_mean)
-        number, df, center, factor = self._posterior(cluster)
-        step = jnp.broadcast_to(
-            point.mean - center, (*jnp.broadcast_shapes(df.shape, point.size.shape), d)
-        )
-        factor = jnp.broadcast_to(factor, (*step.shape, d))
-        whitened = solve_triangular(factor, step[..., None], lower=True)[..., 0]
+        number, df, center, matrix = self._posterior(cluster)
+        log_det, square = _log_det_and_square(matrix, point.mean - center)
         weight = number / (number + 1.0)
-        log_det = jnp.sum(jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)
-        log_predictive = log_gamma_ratio(0.5 * (df + 1.0 - d), 0.5 * d) - log_det
+        log_predictive = _log_gamma_step(0.5 * (df + 1.0 - d), d) - 0.5 * log_det
         log_predictive -= 0.5 * d * jnp.log(math.pi * df / weight)
-        square = weight / df * jnp.sum(whitened**2, axis=-1)
-        return log_predictive - 0.5 * (df + 1.0) * jnp.log1p(square)
+        return log_predictive - 0.5 * (df + 1.0) * jnp.log1p(weight / df * square)
 
     def log_union(self, cluster: Moments, other: Moments) -> Array:
         both = self.add(cluster, other)
@@ -382,8 +376,8 @@ class NormalInverseWishart(_Gaussian):
     def _log_curve(self, cluster: Moments) -> tuple[Array, Array]:
         """The log marginal, less what is linear in the size and -n/2 l, and l = log |Ψ_n/ν_n|."""
         d, half = len(self.prior_mean), 0.5 * cluster.size
-        number, df, _, factor = self._posterior(cluster)
-        log_det = 2.0 * jnp.sum(jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)
+        number, df, _, matrix = self._posterior(cluster)
+        log_det = _log_det_and_square(matrix)[0]
         index = jnp.arange(d, dtype=float)
         gammas = log_gamma_rest(0.5 * (self.df - index), half[..., None])
         gammas += half[..., None] * jnp.log1p((8.0 - index) / df[..., None])
@@ -394,7 +388,8 @@ class NormalInverseWishart(_Gaussian):
         # Ψ_n = ν_n F Fᵀ; with B Bᵀ from a Wishart distribution with scale I, B upper triangular,
         # R = Bᵀ F⁻¹ / √ν_n is lower triangular and Rᵀ R has the distribution of Σ⁻¹
         d = len(self.prior_mean)
-        number, df, center, factor = self._posterior(cluster)
+        number, df, center, matrix = self._posterior(cluster)
+        factor = jnp.linalg.cholesky(matrix)
         key_diagonal, key_rest, key_mean = random.split(key, 3)
         shapes = 0.5 * (df[..., None] - jnp.arange(d - 1, -1, -1, dtype=float))
         log_diagonal = 0.5 * (math.log(2.0) + sample_log_gamma(key_diagonal, shapes))
@@ -428,6 +423,57 @@ class NormalInverseWishart(_Gaussian):
 def _steps(points: Array, mean: Array) -> list[Array]:
     """Differences of points and a mean, (…, d), for each of the dimensions an array (…)."""
     return [points[..., j] - mean[..., j] for j in range(points.shape[-1])]
+
+
+def _log_det_and_square(matrix: Array, step: Array | float = 0.0) -> tuple[Array, Array | float]:
+    """Log determinant of symmetric matrices M, (…, d, d), and sᵀ M⁻¹ s for steps s, (…, d)."""
+    d = matrix.shape[-1]
+    if d > _SMALL_MATRIX:
+        factor = jnp.linalg.cholesky(matrix)
+        log_det = 2.0 * jnp.sum(jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)
+        if isinstance(step, float):
+            return log_det, step
+        # one inverse for each matrix, however many steps there are for it
+        inverse = solve_triangular(factor, jnp.broadcast_to(jnp.eye(d), factor.shape), lower=True)
+        whitened = jnp.einsum("...ij,...j->...i", inverse, step, precision="highest")
+        return log_det, jnp.sum(whitened * whitened, axis=-1)
+    # M = L D Lᵀ written out, so that a compiler makes one loop of it
+    log_det, square = jnp.zeros(()), jnp.zeros(())
+    rows: list[list[Array]] = []
+    pivots: list[Array] = []
+    rests: list[Array] = []
+    for j in range(d):
+        row: list[Array] = []  # row j of L D
+        for k in range(j):
+            entry = matrix[..., j, k]
+            for i in range(k):
+                entry = entry - row[i] * rows[k][i]
+            row.append(entry)
+        shares = [entry / pivot for entry, pivot in zip(row, pivots, strict=True)]  # row j of L
+        pivot = matrix[..., j, j]
+        for entry, share in zip(row, shares, strict=True):
+            pivot = pivot - entry * share
+        rows.append(shares)
+        pivots.append(pivot)
+        log_det = log_det + jnp.log(pivot)
+        if not isinstance(step, float):
+            rest = step[..., j]
+            for share, before in zip(shares, rests, strict=True):
+                rest = rest - share * before
+            rests.append(rest)
+            square = square + rest * rest / pivot
+    return log_det, square
+
+
+def _log_gamma_step(x: Array, d: int) -> Array:
+    """The ratio lnΓ(x + d/2) - lnΓ(x)."""
+    if d > _FEW_DIMENSIONS:
+        return log_gamma_ratio(x, 0.5 * d)
+    # the factors x, x + 1, …, two by a logarithm, and a step of 1/2 if d is odd
+    ratio = jnp.zeros(())
+    for i in range(0, d // 2, 2):
+        ratio = ratio + jnp.log((x + i) * (x + i + 1) if i + 1 < d // 2 else x + i)
+    return ratio + log_gamma_ratio(x + d // 2, 0.5) if d % 2 else ratio
 
 
 def _log(x: Any) -> Any:

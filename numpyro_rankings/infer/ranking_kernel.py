@@ -1,5 +1,6 @@
 """Base class of the kernels whose data are rankings and nothing else."""
 
+import copy
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
@@ -42,6 +43,7 @@ class RankingKernel(GibbsKernel):
     """Base of the kernels whose data are rankings and nothing else."""
 
     takes_weights = False  # whether judges may have survey weights
+    _is_padded = False  # whether the run says how many components are in use
     _alpha: float | dist.Distribution
     _mistake_prior: tuple[float, float] = (1.0, 3.0)  # as of MistakePrior()
 
@@ -197,6 +199,17 @@ class RankingKernel(GibbsKernel):
     def can_pad_rankings(self) -> bool:
         return not self._is_block
 
+    def _with_number_of_run(self) -> Any:
+        """Return a copy that reads the number of components from the arguments of the run."""
+        kernel = copy.copy(self)
+        kernel._is_padded, kernel._init_jit = True, None
+        kernel._model = partial(_of_rankings, self._model)
+        return kernel
+
+    def _num_used(self, kwargs: dict) -> Array | None:
+        """Return the number of components in use, None if all are."""
+        return kwargs["num_used"] if self._is_padded else None
+
     def _scale_arguments(self) -> dict[str, Any]:
         return {"alpha": self._alpha}
 
@@ -207,7 +220,8 @@ class RankingKernel(GibbsKernel):
         if not self.takes_weights:
             refuse_weights(rankings, type(self).__name__)
         if not self._is_block:
-            check_only_rankings(args, kwargs)
+            number = {"num_used"} if self._is_padded else set()
+            check_only_rankings(args, {name: kwargs[name] for name in kwargs.keys() - number})
         return rankings
 
     def _start_alpha(self, key: Array, start_values: dict) -> dict[str, Array]:
@@ -217,6 +231,10 @@ class RankingKernel(GibbsKernel):
         if isinstance(self._alpha, dist.Distribution):
             return {"alpha": draw_start(key, self._alpha)}
         return {}
+
+
+def _of_rankings(model: Callable, *args: Any, num_used: Any = None, **kwargs: Any) -> Any:
+    return model(*args, **kwargs)
 
 
 def _numbers_of(comparisons: Comparisons, orderings: Array) -> tuple[Array, Array]:

@@ -9,7 +9,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from numpyro_rankings.rankings import Comparisons, Orders, PartialOrders, Rankings
-from numpyro_rankings.words import listed, plural
+from numpyro_rankings.rankings.preferences import contradict_themselves
+from numpyro_rankings.words import by_number, listed, plural
 
 _SETS_NAMED, _NAMED = 4, 6  # at most, of sets of items, and of the items of one
 
@@ -127,7 +128,7 @@ def ties_in_words(rankings: Rankings | Orders) -> str:
     number = int(counts[has_ties].sum())
     if not number:
         return ""
-    ties, leave = ("ties", "leaves") if number == 1 else ("tie", "leave")
+    ties, leave = by_number(number, "ties", "tie"), by_number(number, "leaves", "leave")
     kinds = f"{ties} items"
     if not np.asarray(rankings.are_buckets)[has_ties].all():
         kinds = f"{ties} items or {leave} pairs open"
@@ -138,8 +139,7 @@ def mistakes_in_words(comparisons: Comparisons) -> str:
     """Say how many judges contradict themselves, and that it counts as mistakes."""
     counts, has_cycles = np.asarray(comparisons.counts), comparisons.has_cycles
     number = int(counts[has_cycles].sum())
-    verb = "contradicts" if number == 1 else "contradict"
-    judges = f"{number:,} of {plural(int(counts.sum()), 'judge')} {verb} themselves"
+    judges = contradict_themselves(number, int(counts.sum()))
     return f"{judges}; any comparison may be a mistake, all with the same probability"
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from numpyro_rankings.rankings.names import RankingsError, is_missing, row_place
 from numpyro_rankings.rankings.ranks import refuse_rank_zero
+from numpyro_rankings.words import by_number, plural
 
 TIED_RANKS = ("min", "dense", "average")
 _MOST_BYTES = 2**32  # of preferences
@@ -154,6 +155,12 @@ def table_of_pairs(
     return table, direct
 
 
+def contradict_themselves(number: int, total: int) -> str:
+    """Say how many of all judges contradict themselves."""
+    own = by_number(number, "contradicts their own answers", "contradict their own answers")
+    return f"{number:,} of {plural(total, 'judge')} {own}"
+
+
 class Closed(NamedTuple):
     """Preferences with all that follow from them."""
 
@@ -178,8 +185,7 @@ def closed(
     cycle = _cycle_in_words(direct[k], above[k], table[k], names)
     said = f"{where(k)}: the preferences contradict one another: {cycle}"
     if len(has_cycle) > 1:
-        verb = "contradicts" if number == 1 else "contradict"
-        said += f"; {number:,} of {len(has_cycle):,} judges {verb} themselves"
+        said += f"; {contradict_themselves(number, len(has_cycle))}"
     if remedy:
         raise RankingsError(f"{said}; {remedy}")
     return Closed(above, has_cycle, said)

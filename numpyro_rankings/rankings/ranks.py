@@ -13,7 +13,7 @@ from numpyro_rankings.rankings.names import (
     row_place,
     shown,
 )
-from numpyro_rankings.words import plural
+from numpyro_rankings.words import by_number, plural
 
 
 def as_floats(ranks: Any, columns: Sequence[Any] | None) -> np.ndarray:
@@ -115,9 +115,9 @@ def orderings_of_ranks(
         twice = np.unique(places, axis=1, return_counts=True)
         num_tied = len(set(twice[0][0, twice[1] > 1].tolist()))
         about_ties = (
-            f"{plural(num_tied, 'ranking')} of {num_rows:,} have ties, which "
-            "PartialOrders.from_ranks takes; read_rankings(table, 'ranks', overvote='stop') ends "
-            "lists before the first tie"
+            f"{plural(num_tied, 'ranking')} of {num_rows:,} {by_number(num_tied, 'has', 'have')} "
+            "ties, which PartialOrders.from_ranks takes; read_rankings(table, 'ranks', "
+            "overvote='stop') ends lists before the first tie"
         )
         problem = _ranks_problem(items[own], ranks[own], names, about_ties)
         raise RankingsError(f"{where(row)}: {problem}")

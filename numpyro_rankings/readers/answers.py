@@ -5,7 +5,7 @@ what looks like a ranking and is none.
 """
 
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 
 import numpy as np
 
@@ -20,14 +20,14 @@ NUMBER_WORDS = (
 ).split()
 _BEFORE = (
     r"(?:rank(?:ing|ed)?|choice|place|position|pos\.?|pref(?:erence|\.)?|priority|number|no\.?|"
-    r"nr\.?|platz|rang|choix|#)"
+    r"nr\.?|platz|rang|choix|#|=|joint|tied|equal)"
 )
-_AFTER = r"(?:rank|choice|place|pref(?:erence)?|priority|pick|wahl|rang|platz|choix)"
+_AFTER = r"(?:rank|choice|place|pref(?:erence)?|priority|pick|wahl|rang|platz|choix|tied?|equal)"
 _RANK = re.compile(
     rf"(?:{_BEFORE}[ _:.-]*)?(?:(?P<number>\d{{1,4}})(?:[.,]0+)?"
     rf"(?:\s*(?:st|nd|rd|th|ère|ème|er|re|e|[.)º°]))?|(?P<word>{'|'.join(NUMBER_WORDS)}))"
     rf"(?:[ _-]*{_AFTER})?\s*(?:[(\[](?P<inside>\D*)[)\]]|\s[-–—=:]\s*(?P<after>\D+)|"
-    r"=\s*(?P<equal>\D+)|\s+(?P<bare>(?:best|worst|(?:most|least)(?: \w+)?|highest|lowest)))?",
+    r"=\s*(?P<equal>\D+)|=|\s+(?P<bare>(?:best|worst|(?:most|least)(?: \w+)?|highest|lowest)))?",
     re.IGNORECASE,
 )
 _RANK_IN_HEADER = re.compile(
@@ -61,7 +61,9 @@ _WAS_NOT_OFFERED = re.compile(
 _NOT_APPLICABLE = re.compile(r"(?:n/?a|n\.a\.)\s*[-–—:(].*", re.IGNORECASE)
 _NO_RANK_CODES = {0, -1, -9, -99, -999, 88, 98, 99, 888, 999, 9999}
 _IN_BRACKETS = re.compile(r"<[^<>]*>|\[[^\[\]]*\]|\([^()]*\)|\{[^{}]*\}|\*[^*]*\*")
+_MOST_NAMES = 12  # of items in a suggested option
 EMPTY = "empty"  # what an empty cell is called among texts
+_JOINT = re.compile(r"t[-. ]?(\d{1,4})|(\d{1,4})[-. ]?t", re.IGNORECASE)
 RANK_OF = re.compile(r"[(\[]?\d{1,3} ?(?:/|of|out of) ?\d{1,3}\b", re.IGNORECASE)  # 1/3
 _DECIMAL = re.compile(r"\d{1,4}[.,]\d{1,6}")
 
@@ -74,6 +76,16 @@ def rank_in_words(text: str) -> tuple[int, str] | None:
     number, word, *comments = match.group("number", "word", "inside", "after", "equal", "bare")
     rank = int(number) if number else NUMBER_WORDS.index(word.lower()) + 1
     return rank, next(filter(None, comments), "").strip()
+
+
+def joint_ranks(texts: Collection[str]) -> dict[str, int]:
+    """Return the ranks of texts such as ``T2``, ``2T`` and ``T-2``, as tied ones are written.
+
+    Without a number among the texts they may be names.
+    """
+    said = {x: match for x in texts if (match := _JOINT.fullmatch(x)) is not None}
+    has_number = bool(said) and any(whole_number(x) is not None for x in texts)
+    return {x: int(match[1] or match[2]) for x, match in said.items()} if has_number else {}
 
 
 def rank_of_header(name: str) -> int | None:
@@ -204,16 +216,24 @@ def refuse_missing_items(
     capitals = {text for text in texts if text.isupper() and len(text) < 4}
     if not are_ballots or any(x.isupper() and x not in capitals for x in texts):
         capitals = set()
+    # candidates called A, B and C are no codes, unless they are among longer names
+    initials = {text for text in texts if len(text) == 1 and text.isalpha()}
+    names = initials if 2 < len(initials) > len(texts) / 2 else set()
+    num_cells = sum(k for column in columns for x, k in column.counts().items() if x)
     for column in columns:
         for text in column.values:
             is_code = _is_code(text) or (text in capitals and len(capitals) == 1)
             is_odd = _says_no_rank(text) or (num_names > 1 and is_code)
-            if text and is_odd and text not in (known or ()):
+            if text and is_odd and text not in (known or ()) and text not in names:
+                number = sum(x.counts().get(text, 0) for x in columns)
+                is_item = text in initials and 5 * number > num_cells and len(texts) <= _MOST_NAMES
+                items = [x for x in texts if not _says_no_rank(x)]
+                missing = option("missing", text, not is_item)
+                every = option("items", items) if is_item else option("items")
                 raise RankingsError(
                     f"{grid.at_text(column, text)}: is {text!r} an item?"
                     f"{in_cells(columns, text, ' It is in {}.')} If it means that nothing is "
-                    f"ranked, {how or 'add ' + option('missing', text)}; if it is one, name all "
-                    f"items with {option('items')}"
+                    f"ranked, {how or 'add ' + missing}; if it is one, name all items with {every}"
                 )
 
 
@@ -264,6 +284,19 @@ def numbers_in(columns: Sequence[Column]) -> np.ndarray:
         return value if value is not None and 0 <= value < 2**31 else -1
 
     return table_of(columns, number)
+
+
+def rank_number(text: str) -> int:
+    """Return the rank that a text is, in words or not: 0 if it is empty, and -1 if it is none."""
+    number = whole_number(text) if text else 0
+    if number is None and (rank := rank_in_words(text)) is not None:
+        number = rank[0]
+    return number if number is not None and 0 <= number < 2**31 else -1
+
+
+def numbers_of_ranks(columns: Sequence[Column]) -> np.ndarray:
+    """Return the ranks in columns, in words or not, (rows, columns) int32; 0 and -1 as above."""
+    return table_of(columns, rank_number)
 
 
 def ranks_in(column: Column, num_items: int | None) -> np.ndarray:

@@ -2,14 +2,14 @@
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
-from numpyro_rankings.readers.answers import rank_in_words
-from numpyro_rankings.readers.grids import Grid, table_of, whole_number
+from numpyro_rankings.readers.answers import rank_number
+from numpyro_rankings.readers.grids import Grid, table_of
 from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.lists import are_ranks_with_ties
 from numpyro_rankings.readers.questions import QuestionSpec, options_beside
@@ -39,10 +39,13 @@ def refuse_column_beside(
     if is_other or spec.patterns or spec.items is not None or len(picked) < 3:
         return
     grid = table.grid
-    if not len(grid.numbers):
+    if not len(grid.numbers) or len({grid.columns[k] for k in picked}) < len(picked):
         return
     blank = {*spec.missing, *spec.offered, *spec.not_offered}
-    numbers = table_of([grid.cells[k] for k in picked], lambda x: 0 if x in blank else _rank(x))
+    numbers = table_of(
+        [grid.cells[k] for k in picked], lambda x: 0 if x in blank else rank_number(x)
+    )
+    _refuse_columns_of_kinds(grid, picked)
     if (k := _beside_race(table, picked, numbers)) is not None:
         _ask(grid, picked, k, spec, f"Its name has no {_RACE!r}, as those of the others have")
     # words for blank cells may be among the numbers
@@ -63,18 +66,41 @@ def refuse_column_beside(
     _ask(grid, picked, k, spec, why, is_sure)
 
 
-def _rank(text: str) -> int:
-    """Return the rank that a text is: 0 if it is empty, and -1 if it is none."""
-    number = whole_number(text) if text else 0
-    if number is None and (rank := rank_in_words(text)) is not None:
-        number = rank[0]
-    return number if number is not None and 0 <= number < 2**31 else -1
+def _refuse_columns_of_kinds(grid: Grid, picked: Sequence[int]) -> None:
+    """Refuse columns such as Tea_rank and Tea_why, of which one kind alone has ranks."""
+    for pattern, end in ((r"(.+)(?P<kind>[ _:.-]\w+)", 1), (r"(?P<kind>\w+?[ _:.-])(.+)", 0)):
+        kinds: dict[str, dict[str, int]] = {}
+        for k in picked:
+            if (match := re.fullmatch(pattern, grid.columns[k].strip())) is not None:
+                kinds.setdefault(match["kind"], {})[match[1 if end else 2]] = k
+        found = [x for x in kinds.values() if len(x) > 1]
+        names = [set(x) for x in found]
+        if len(found) < 2 or any(x != names[0] for x in names):
+            continue
+        have_ranks = [
+            bool(are_lists(numbers).all()) if ((numbers := _ranks(grid, x)) >= 0).all() else False
+            for x in found
+        ]
+        if sum(have_ranks) != 1 or 2 * len(found) * len(names[0]) < len(picked):
+            continue
+        right, other = found[have_ranks.index(True)], found[have_ranks.index(False)]
+        kind = next(x for x, of_kind in kinds.items() if of_kind is right)
+        first, second = (grid.columns[min(x.values())] for x in (right, other))
+        raise RankingsError(
+            f"{grid.header_place}: the columns seem to be of {len(found)} kinds, such as {first!r} "
+            f"and {second!r}: pick those with the ranks by "
+            f"{option('columns', f'*{kind}' if end else f'{kind}*')}"
+        )
+
+
+def _ranks(grid: Grid, columns: Mapping[str, int]) -> np.ndarray:
+    return table_of([grid.cells[k] for k in columns.values()], rank_number)
 
 
 def _beside_race(table: Table, picked: Sequence[int], numbers: np.ndarray) -> int | None:
     """Return the first column of numbers that is of no race, where the others are of one."""
     is_of_race = np.array([_RACE in table.labels[k] for k in picked])
-    if is_of_race.sum() < 2 or is_of_race.all() or _are_lists(np.maximum(numbers, 0)).all():
+    if is_of_race.sum() < 2 or is_of_race.all() or are_lists(np.maximum(numbers, 0)).all():
         return None
     others = np.flatnonzero(~is_of_race & (numbers >= 0).all(0))
     return int(others[0]) if len(others) else None
@@ -90,7 +116,7 @@ def _refuse_several_questions(grid: Grid, picked: Sequence[int], numbers: np.nda
         if end is None:
             return
         ends.append(end)
-    is_whole = int(_are_lists(numbers).sum()) > _FEW_LISTS * len(numbers)
+    is_whole = int(are_lists(numbers).sum()) > _FEW_LISTS * len(numbers)
     fewest = _FEWEST_ROWS if min(np.diff(ends), default=0) > 2 else _FEWEST_ROWS_OF_TWO
     if len(ends) == 2 or is_whole or len(numbers) < fewest:
         return
@@ -99,11 +125,11 @@ def _refuse_several_questions(grid: Grid, picked: Sequence[int], numbers: np.nda
     raise RankingsError(
         f"{grid.header_place}: the columns seem to be those of {len(names)} questions, "
         f"{' and '.join(each)}: each has the numbers 1, 2, … once; pick those of one question, "
-        f"such as {option('columns', _pattern_of(names[0], grid.columns) or names[0])}"
+        f"such as {option('columns', pattern_of(names[0], grid.columns) or names[0])}"
     )
 
 
-def _pattern_of(names: Sequence[str], columns: Sequence[str]) -> str:
+def pattern_of(names: Sequence[str], columns: Sequence[str]) -> str:
     """Return how the names begin, and no others, with a star; nothing if they do not."""
     alike = itertools.takewhile(lambda x: len(set(x)) == 1, zip(*names, strict=False))
     stem = "".join(x[0] for x in alike)
@@ -112,7 +138,7 @@ def _pattern_of(names: Sequence[str], columns: Sequence[str]) -> str:
 
 
 def _are_mostly_lists(numbers: np.ndarray) -> bool:
-    return int(_are_lists(numbers).sum()) >= _MOST_LISTS * len(numbers)
+    return int(are_lists(numbers).sum()) >= _MOST_LISTS * len(numbers)
 
 
 def _beside_lists(numbers: np.ndarray) -> tuple[int, int, int, int] | None:
@@ -124,18 +150,24 @@ def _beside_lists(numbers: np.ndarray) -> tuple[int, int, int, int] | None:
     numbers = numbers[(numbers > 0).any(1)]
     if len(numbers) < (_FEWEST_ROWS if width > 3 else _FEWEST_ROWS_OF_TWO):
         return None
-    within = int(_are_lists(numbers).sum())
+    within = int(are_lists(numbers).sum())
     if within > _FEW_LISTS * len(numbers):
         return None
     for number in range(1, min(_MOST_BESIDE, width - 2) + 1):
         found = [
             (beside, without)
             for beside in _sets_of(width, number)
-            if (without := int(_are_lists(np.delete(numbers, beside, 1)).sum()))
+            if (without := int(are_lists(np.delete(numbers, beside, 1)).sum()))
             >= _MOST_LISTS * len(numbers)
         ]
         if found:
-            return (found[0][0][0], found[0][1], within, len(numbers)) if len(found) == 1 else None
+            # if columns are the same in all rows, the last is more often beside the ballot
+            (*_, last), without = found[-1]
+            is_same = number == 1 and all(
+                (numbers[:, x] == numbers[:, last]).all() for (x,), _ in found
+            )
+            first = found[0][0][0] if len(found) == 1 else last
+            return (first, without, within, len(numbers)) if len(found) == 1 or is_same else None
     return None
 
 
@@ -146,7 +178,7 @@ def _sets_of(width: int, number: int) -> list[list[int]]:
     return [[*range(k), *range(width - number + k, width)] for k in range(number, -1, -1)]
 
 
-def _are_lists(numbers: np.ndarray) -> np.ndarray:
+def are_lists(numbers: np.ndarray) -> np.ndarray:
     """Return which rows have the numbers 1, 2, … once each, and one at least, (rows,) bool."""
     lengths = (numbers > 0).sum(1)
     ordered = np.sort(numbers, axis=1)[:, ::-1]  # the blank cells are last

@@ -72,7 +72,8 @@ def _election(name: str, contest: str | None) -> Election:
     if "Election" not in report:
         raise RankingsError(
             f"{name}: expected a cast vote record report of NIST SP 1500-103, with Election and "
-            "CVR; RCTab converts the exports of vendors to it"
+            "CVR; RCTab converts the exports of vendors to it; other lists are read as tables, "
+            "which pandas.read_json and to_csv write"
         )
     chosen = _contest(name, report, contest)
     selections, items, parties = _selections(name, report, chosen)

@@ -1,5 +1,6 @@
 """Tables without a header, whose first row is a ballot: recognised, and asked about."""
 
+import itertools
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -109,8 +110,10 @@ def _is_list_of(name: str, texts: list[str]) -> bool:
     """Return whether a cell is a list of what cells below are lists of, such as Ann;Bob."""
     if ">" in name and texts and all(">" in text for text in texts):
         return True  # names of columns rarely have it, but counts may be before each list
-    parts = set(_MARKS.split(name)) - {""}
-    return len(parts) > 1 and parts <= {x for text in texts for x in _MARKS.split(text)}
+    parts, *below = (
+        {part.strip("[](){}\"' ") for part in _MARKS.split(text)} for text in (name, *texts)
+    )
+    return len(parts - {""}) > 1 and parts <= {"", *itertools.chain(*below)}
 
 
 def _has_form(name: str, column: Column) -> bool:

@@ -26,6 +26,7 @@ from numpyro_rankings.readers.grids import (
     looks_like_table,
 )
 from numpyro_rankings.readers.own_table import is_own_table, read_table
+from numpyro_rankings.readers.preflib import refuse_lines_alone
 from numpyro_rankings.readers.surveys import (
     Survey,
     merged_survey_of,
@@ -163,7 +164,8 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
         between names that other cells have alone.
     :param header: ``"none"`` if the first row of a text file or a spreadsheet is a ballot: the
         columns are then called 1, 2, …, and so are the items of a table of ranks, unless ``items``
-        names them. A first row that looks like the rows below is asked about.
+        names them. A first row that looks like the rows below is asked about. ``"counts"`` if
+        it has, above each column of a table with ``transpose``, the number of judges who gave it.
     :param header_rows: number of rows above the answers, if there is more than one and they are not
         recognised; rows that are blank do not count.
     :param transpose: True if each column is a judge, and each row an item or a place; the column of
@@ -231,6 +233,8 @@ def _read(source: Any, layout: str | None = None, **options: Any) -> Survey:
             survey.notes.append(ties)
         return survey
     if extension in _TABLES:
+        if extension in TEXT_SUFFIXES:
+            refuse_lines_alone(name, options)
         return read_layout(source, layout, **options)
     if not Path(name).exists():
         raise RankingsError(f"{name}: no such file")

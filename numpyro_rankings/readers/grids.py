@@ -10,6 +10,7 @@ import itertools
 import os
 import re
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -19,7 +20,7 @@ import numpy as np
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import is_missing, names_counted
 from numpyro_rankings.readers.text import TextFile, first_lines, read_lines, read_text
-from numpyro_rankings.words import plural
+from numpyro_rankings.words import by_number, plural
 from numpyro_rankings.words.options import option
 
 if TYPE_CHECKING:
@@ -40,12 +41,17 @@ _WHOLE = re.compile(r"[+-]?\d{1,15}(?:[.,]0{0,2})?")
 _SCIENTIFIC = re.compile(r"\d\.\d{2,}e[+-]\d\d")  # as NumPy and C write 2.00e+00
 _LINES_OF_HEAD, _LABELS_SHOWN = 20, 3
 _MOST_TITLES = 3  # lines above the names of the columns
+_CUT, _LENGTHS_OF_CUT = ("...", "…"), (31, 32, 63, 64, 127, 128, 255, 256)  # of long names
+_LONG, _ALIKE = 20, 5  # letters of names with ... that are cut off, and at which two begin alike
+_NAMES_OF_JUDGES = {"judge", "voter", "id", "name", "respondent", "participant", "rater", "user"}
 _NO_MARK = "\x1f"  # between columns where there is one only: no text has it
 _MOST_ROWS, _CELLS_OF_ROW = 2**20, 2**5  # of a sheet; spreadsheets have no more rows
 _BYTES_AT_ONCE = 2**20  # of a file that is unpacked
+_MERGED, _BYTES_OF_MERGED = re.compile(rb'[<:]mergeCell [^>]*ref="([A-Z]+\d+:[A-Z]+\d+)"'), 80
 _ROWS_AT_ONCE = 2**8  # more would not stay in the cache of the processor
 _IN_BRACKETS = r"[^\s,;()\[\]\"]+\[\d{1,3}\]"  # a name and its rank, as "C04[1]"
-_LIST = re.compile(r"c?[\[({][^\[\](){}]*[\])}]")  # a list in brackets, without quotes
+# a list in brackets, without quotes, or behind a number and a colon
+_ONE_LIST = re.compile(r"c?[\[({][^\[\](){}]*[\])}]|\d+\s*:[^:]+")
 _SEPARATOR_LINE = re.compile(r"sep=([,;\t])", re.IGNORECASE)
 
 
@@ -235,8 +241,8 @@ def check_cells(grid: Grid) -> None:
             )
         if column.name in seen:
             raise RankingsError(
-                f"{grid.header_place}: two columns have the name {column.name!r}: give each a name "
-                "of its own"
+                f"{grid.header_place}: two columns have the name {column.name!r}"
+                f"{hint_of_cut_name(column.name)}: give each a name of its own"
             )
         seen.add(column.name)
     wrong = [
@@ -260,6 +266,30 @@ def first_places(columns: Sequence[Column]) -> dict[str, tuple[int, int]]:
         for text, row in zip(column.values, column.first_rows().tolist(), strict=True):
             first[text] = min(first.get(text, (row, k)), (row, k))
     return first
+
+
+def hint_of_cut_name(name: str) -> str:
+    """Return that a name that comes twice seems to have been cut off, or nothing."""
+    is_cut = name.endswith(_CUT) or len(name) in _LENGTHS_OF_CUT
+    return "; the names seem to have been cut off" if is_cut else ""
+
+
+def notes_of_cut_names(names: Sequence[str]) -> list[str]:
+    """Return a note of names that seem to have been cut off, and may then be the same.
+
+    A short one, such as ``Other...``, is whole if no other such name begins like it.
+    """
+    ended = [name for name in names if name.endswith(_CUT)]
+    starts = Counter(name[:_ALIKE] for name in ended)
+    cut = [x for x in ended if len(x.rstrip(".… ")) >= _LONG or starts[x[:_ALIKE]] > 1]
+    if not cut:
+        return []
+    cut = [repr(name[:40]) for name in cut]
+    verb = "seems" if len(cut) == 1 else "seem"
+    return [
+        f"{names_counted(cut, 3)} {verb} to have been cut off: items with the same beginning would "
+        "be read as one"
+    ]
 
 
 def refuse_ranks_in_brackets(where: str, names: Sequence[str]) -> None:
@@ -320,7 +350,7 @@ def form_of_text(text: TextFile, layout: str | None, has_header: bool) -> "Form"
     first, line = next((k, line) for k, line in enumerate(text.lines()) if line.strip())
     if said := _SEPARATOR_LINE.fullmatch(line.strip()):
         return Form(said[1], first + 1)
-    is_list = layout == "cell" and not has_header and _LIST.fullmatch(line.strip())
+    is_list = layout == "cell" and not has_header and _ONE_LIST.fullmatch(line.strip())
     return Form(_NO_MARK, first) if is_list else _form_of(text, first, layout, has_header)
 
 
@@ -502,19 +532,47 @@ def _has_blanks_between_columns(text: TextFile, first: int, has_header: bool) ->
     return is_column and not has_lists
 
 
-def _count_rows(name: str, most: int) -> None:
+def _count_rows(name: str, most: int) -> dict[str, list[str]]:
     """Refuse a file with more rows than are read, in a fraction of the time in which they are read.
 
     None is counted that is not there: it is by the rows that are read that the rest is refused.
+
+    :return: the merged cells of each sheet, such as ``A2:A4``, by the name of its part.
     """
+    merged: dict[str, list[str]] = {}
     with zipfile.ZipFile(name) as book:
         for sheet in (part for part in book.namelist() if part.startswith("xl/worksheets/")):
-            number = 0
+            number, end = 0, b""
             with book.open(sheet) as stream:
                 while some := stream.read(_BYTES_AT_ONCE):
                     number += some.count(b"<row ") + some.count(b"<row>")
                     if number > most:
                         _refuse_size(f"{name}: a sheet", f"{most:,} rows")
+                    found = [x.decode() for x in _MERGED.findall(end + some)]
+                    merged.setdefault(sheet, []).extend(found)
+                    end = some[-_BYTES_OF_MERGED:]  # where one may begin
+    return merged
+
+
+def _with_merged(cells: list[list[str]], merged: Iterable[str], has_header: bool) -> list[str]:
+    """Write the text of cells that are merged down a column into each of its rows; return notes."""
+    from openpyxl.utils import range_boundaries
+
+    shown = []
+    places = sorted(range_boundaries(place) for place in {*merged})
+    for left, top, right, bottom in places:
+        is_header = has_header and top == 1
+        if left < right or top > len(cells) or left > len(cells[0]) or is_header:
+            continue
+        text = cells[top - 1][left - 1]
+        rows = [row for row in cells[top:bottom] if any(row)]
+        for row in rows:
+            row[left - 1] = text
+        if rows and text:
+            shown.append(f"{text[:40]!r} in rows {top} to {min(bottom, len(cells))}")
+    if not shown:
+        return []
+    return [f"merged cells are read in each of their rows: {names_counted(shown, 3)}"]
 
 
 def _rows_of_sheet(name: str, sheet: Any, most: int) -> Iterator[Sequence[Any]]:
@@ -544,12 +602,13 @@ def _read_excel(
     import openpyxl
 
     most = _MOST_ROWS if max_rows is None else max_rows
-    _count_rows(name, most)
+    merged = _count_rows(name, most)
     tables, notes = [], []
     for has_values in (True, False):  # the values, and the formulas that they are of
         book = openpyxl.load_workbook(name, read_only=True, data_only=has_values)
         try:
             first, *others = book.worksheets
+            part = str(getattr(first, "_worksheet_path", "")).lstrip("/")
             rows = [[_text(cell) for cell in row] for row in _rows_of_sheet(name, first, most)]
             width = max(map(len, rows), default=0)  # some programs do not save empty cells
             tables.append([row + [""] * (width - len(row)) for row in rows])
@@ -566,6 +625,7 @@ def _read_excel(
                     f"{name}: row {k}, column {column}: the formula {formula[:40]!r} has no stored "
                     "value; open the file in a spreadsheet and save it"
                 )
+    notes += _with_merged(cells, merged.get(part, ()), has_header)
     grid = _grid(name, place_of(name, ": row {}"), enumerate(cells, 1), names, has_header)
     return grid._replace(notes=(*notes, *grid.notes))
 
@@ -701,9 +761,11 @@ def _grid(
         Column(column, list(index), np.concatenate([*empty, *of_column]))
         for column, index, of_column in zip(header, indices, codes, strict=True)
     ]
-    note = f"without a header, the columns are called 1 to {len(header)}"
+    called = by_number(len(header), "column is called 1", f"columns are called 1 to {len(header)}")
+    note = f"without a header, the {called}"
     notes = () if has_header else (note,)
-    return _checked(Grid(name, cells, np.array(numbers, int), place, header_place, notes), names)
+    grid = Grid(name, cells, np.array(numbers, int), place, header_place, notes)
+    return _checked(grid, names, may_be_ballot=has_header)
 
 
 def _of_width(
@@ -735,7 +797,7 @@ def _of_width(
             yield number, row[:width]
 
 
-def _checked(grid: Grid, names: Sequence[str]) -> Grid:
+def _checked(grid: Grid, names: Sequence[str], may_be_ballot: bool = False) -> Grid:
     """Take blanks off the texts, and blank rows, and blank columns at the ends, off the table."""
     if not grid.cells:
         raise RankingsError(f"{grid.name}: the table is empty")
@@ -751,8 +813,13 @@ def _checked(grid: Grid, names: Sequence[str]) -> Grid:
             cells.pop(end)
     is_blank = np.logical_and.reduce([column.is_blank() for column in cells])
     if is_blank.all():
+        ballot = ""
+        if may_be_ballot and any(column.name for column in cells):
+            is_likely = _NAMES_OF_JUDGES.isdisjoint(x.name.casefold() for x in cells)
+            none = option("header", "none", is_likely)
+            ballot = f"; if the row is a ballot, add {none}"
         raise RankingsError(
-            f"{grid.header_place}: there are no rows below the names of the columns"
+            f"{grid.header_place}: there are no rows below the names of the columns{ballot}"
         )
     grid = grid._replace(cells=cells)
     return _without_row_numbers(grid.keep(~is_blank) if is_blank.any() else grid)

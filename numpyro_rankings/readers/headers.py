@@ -33,6 +33,7 @@ from numpyro_rankings.words import shorten
 from numpyro_rankings.words.options import option
 
 _LENGTH = 60  # letters of a name in a message
+_NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)?")
 _MOST_HEADER_ROWS, _MOST_TITLES = 3, 3
 _IMPORT_ID = re.compile(r'\{\s*"ImportId"')
 # columns of Qualtrics, and what the second row calls them
@@ -58,6 +59,14 @@ _TOTALS = re.compile(
     r"(?:(?:grand |sub-?)?(?:totals?|sums?|averages?|means?|median|count|summe|gesamt|mittelwert|"
     r"durchschnitt|moyenne|total général)|(?:average|mean|overall|final|total) (?:ranks?|rankings?|"
     r"places?)|overall|consensus|borda(?: count| score)?|Σ)\W*",
+    re.IGNORECASE,
+)
+
+
+# rows below those of totals, which could be names of judges elsewhere
+_BESIDE_TOTALS = re.compile(
+    r"(?:n|s\.?d\.?|std\.?(?:[ _]?dev\.?)?|stdev|standard deviation|var(?:iance)?|range|"
+    r"min(?:imum)?|max(?:imum)?)\W*",
     re.IGNORECASE,
 )
 
@@ -170,8 +179,8 @@ def _labels_of_questions(
     texts: list[tuple[str, ...]] = []
     for name, *words in zip(names, *below, strict=True):
         question = name or question
-        item = " - ".join(x for x in words if x not in _NO_ITEM)
-        labels.append(f"{question} - {item}" if item else name)
+        item = " - ".join(x for x in words if x not in _NO_ITEM and x != name)
+        labels.append(f"{question} - {item}" if item and question else item or name)
         texts.append((labels[-1], question if item else name, item))
     return labels, texts
 
@@ -208,27 +217,58 @@ def _further_header_rows(grid: Grid, names: Sequence[str]) -> int:
         for k, (name, text) in enumerate(zip(names, first, strict=True))
         if not name or name in names[:k]
     ]
-    if not unnamed or not all(unnamed) or all(map(rank_in_words, unnamed)):
+    have_counts = all(whole_number(name) is not None for name in names if name)
+    # ranks in words, of which none comes twice, may be answers
+    are_ranks = all(map(rank_in_words, unnamed)) and len({*first}) == len(first)
+    if not unnamed or not all(unnamed) or are_ranks or have_counts:
         return 0
     # nothing is below the column of the ids, nor a number anywhere
     return int(first[0] in _NO_ITEM or not any(whole_number(text) is not None for text in first))
 
 
 def drop_totals(grid: Grid, looked_at: Sequence[int]) -> tuple[Grid, list[str]]:
-    """Take rows of totals off the end of a table, as the first of the cells looked at says."""
+    """Take rows of totals off the end of a table, as the first of the cells looked at says.
+
+    Rows of a text alone below them are notes; a judge who ranks nothing is none.
+    """
     end, notes = len(grid.numbers), []
-    while end > 1:
-        first = next((x for k in looked_at if (x := grid.cells[k].text(end - 1))), "")
-        if not _TOTALS.fullmatch(first):
-            break
-        end -= 1
-    if end < len(grid.numbers):
-        places = ", ".join(grid.where(row) for row in range(end, len(grid.numbers)))
+    last, alone = end, list[int]()
+    while last > 1:
+        texts = [x for column in grid.cells if (x := column.text(last - 1))]
+        first = next((x for k in looked_at if (x := grid.cells[k].text(last - 1))), "")
+        is_beside = _BESIDE_TOTALS.fullmatch(first) is not None
+        if _TOTALS.fullmatch(first):
+            end = last - 1
+        elif not is_beside:
+            if texts != [first]:
+                break
+            alone.append(last - 1)
+        last -= 1
+    below = [row for row in alone if row > end]
+    if end < len(grid.numbers) and all(_is_note(grid, row, end) for row in below):
+        totals = [row for row in range(end, len(grid.numbers)) if row not in below]
         word = grid.cells[0].text(end) or "total"
-        notes.append(f"left out, because {word!r} is in its first cell: {places}")
+        ways = [(f"because {word!r} is in its first cell", totals), ("as notes below", below[::-1])]
+        for why, rows in ways:
+            if rows:
+                notes.append(f"left out, {why}: {', '.join(map(grid.where, rows))}")
         grid = grid.keep(np.arange(len(grid.numbers)) < end)
     _refuse_totals(grid, looked_at)
     return grid, notes
+
+
+def _is_note(grid: Grid, row: int, end: int) -> bool:
+    """Return whether the only text of a row is a note, and not the name of a judge or a rank.
+
+    It has more words than any text above it, before row **end**, or numbers only are above it.
+    """
+    column = next(x for x in grid.cells if x.text(row))
+    text, above = column.text(row), {*column.keep(np.arange(len(grid.numbers)) < end).values}
+    if _NUMBER.fullmatch(text):
+        return False
+    return len(text.split()) > max((len(x.split()) for x in above), default=0) or all(
+        _NUMBER.fullmatch(x) for x in above if x
+    )
 
 
 def _refuse_totals(grid: Grid, looked_at: Iterable[int]) -> None:

@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
 import numpy as np
@@ -26,7 +26,8 @@ _ABOVE = set(
     "winner winning won wins victor preferred chosen better selected accepted topitem".split()
 )
 _BELOW = set("loser losing lost losses defeated rejected worse other unchosen bottomitem".split())
-_ENDS = "top", "bottom"  # which may be items with ranks, too
+_BEST_OR_WORST = set("best worst most least mostimportant leastimportant".split())
+_ENDS = ("top", "bottom"), ("win", "lose")  # which may be items with numbers, too
 _OUTCOMES = _ABOVE | set(
     "preference choice outcome result response label pref pick vote win".split()
 )
@@ -50,6 +51,13 @@ _OF_PAIRS = (
     ("white", "black"),
     *_HOME,
 )
+_RESULTS = ("h", "d", "a"), ("home", "draw", "away"), ("1", "x", "2")
+_FORECAST = re.compile(r"^ht|half|tip|predict|forecast|odds|guess", re.I)  # no final result
+# letters of what a column with the result of the whole game is called, such as FTR
+_OF_RESULTS = re.compile(
+    r"(?:ft|fulltime|match|game|final)?(?:r|res|results?|outcome|score|winner|1x2)"
+)
+_NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)?")
 _OF_RANKS = re.compile(r"(?:choice|rank|place|pref|preference|position|pos)$")
 # letters around the word for a side in the name of a column with what it scored, as in FTHG
 _SCORED = "goals?|scores?|scored|points?|pts|runs|sets|frames|legs|g"
@@ -86,9 +94,10 @@ def columns_of_pairs(grid: Grid, picked: Sequence[str]) -> ColumnsOfPairs | None
     below = next((x for x in name_of if x in _BELOW), None)
     if above and below:
         return ColumnsOfPairs((name_of[above], name_of[below]))
-    ends = [name_of[x] for x in _ENDS if x in name_of]
-    if len(ends) == 2 and not any(_is_of_numbers(grid.column(x)) for x in ends):
-        return ColumnsOfPairs((ends[0], ends[1]))
+    for words in _ENDS:
+        ends = [name_of[x] for x in words if x in name_of]
+        if len(ends) == 2 and not any(_is_of_numbers(grid.column(x)) for x in ends):
+            return ColumnsOfPairs((ends[0], ends[1]))
     if (found := _names_of_pair(name_of)) is None:
         return None
     two, sides = found
@@ -106,7 +115,22 @@ def columns_of_pairs(grid: Grid, picked: Sequence[str]) -> ColumnsOfPairs | None
     won = {side: x for x in picked if x not in two and (side := _side_scored(grid, x, _OF_WINS))}
     if all(side in won for side in sides):
         return ColumnsOfPairs(two, (won[sides[0]], won[sides[1]]), are_wins=True)
-    return None
+    others = [name for name in picked if name not in two and not _FORECAST.search(name)]
+    called = [x for x in others if _OF_RESULTS.fullmatch(letters(x))]
+    of_results = [x for x in called or others if _has_results(grid.column(x), sides, bool(called))]
+    return ColumnsOfPairs(two, (of_results[0],)) if len(of_results) == 1 else None
+
+
+def _has_results(column: Column, sides: tuple[str, str], is_called: bool) -> bool:
+    """Return whether all texts are results of games such as H, D and A, or 1, X and 2.
+
+    All three are there unless the column is called as one of results: A and D may be groups.
+    """
+    said = {text.casefold() for text in column.values if text}
+    marks = _RESULTS if sides in _HOME else _RESULTS[-1:]
+    least = 2 if is_called else 3
+    found = (x for x in marks if len(said) >= least and said <= set(x))
+    return any(x[0] != "1" or "x" in said for x in found)
 
 
 def columns_of_games(grid: Grid, picked: Sequence[str]) -> list[str]:
@@ -211,16 +235,32 @@ def _names_of_pair(name_of: Mapping[str, str]) -> tuple[tuple[str, str], tuple[s
     return None
 
 
-def refuse_best_and_worst(grid: Grid, picked: Sequence[str], spec: QuestionSpec) -> None:
-    """Refuse rows that say the best and the worst of the items in the other columns."""
+def refuse_best_and_worst(
+    grid: Grid,
+    picked: Sequence[str],
+    spec: QuestionSpec,
+    layout: str | None,
+    has_ranks: Callable[[], bool],
+) -> None:
+    """Refuse rows that say the best and the worst of the items in the other columns.
+
+    :param has_ranks: whether each row has the rank of an item; then such columns are left out.
+    """
     of_ends = [
         [x for x in picked if re.fullmatch(word, letters(x))]
         for word in ("(?:best|most).*", "(?:worst|least).*")
     ]
-    if any(len(x) != 1 for x in of_ends):
+    texts = {x: {*grid.column(x).values} - {"", *spec.missing} for x in picked}
+    _refuse_marks_of_ends(grid, texts, spec, layout, has_ranks)
+    if any(len(x) != 1 for x in of_ends) or has_ranks():
         return
     ends = [x[0] for x in of_ends]
-    texts = {x: {*grid.column(x).values} - {""} for x in picked}
+    if layout != "ranks" and all(texts[x] in ({"0", "1"}, {"1"}) for x in ends):
+        raise RankingsError(
+            f"{grid.header_place}: {ends[0]!r} and {ends[1]!r} seem to mark the best and the worst "
+            f"of rows that belong together: {_as_one_list('these')}; "
+            f"{option('about', [*spec.about, *ends], False)} if they are about the judges"
+        )
     said = texts[ends[0]] | texts[ends[1]]
     others = [x for x in picked if x not in ends and texts[x] & said]
     known = set().union(*(texts[x] for x in others))
@@ -231,12 +271,12 @@ def refuse_best_and_worst(grid: Grid, picked: Sequence[str], spec: QuestionSpec)
     if len(others) > 1 and said <= known and not are_places:
         raise RankingsError(
             f"{grid.header_place}: {ends[0]!r} and {ends[1]!r} seem to say the best and the worst "
-            f"of the items in {names_shown(list(map(repr, others)))}: write each row as one list "
-            "with the others tied in the middle, such as 'A; B & C; D', and add "
-            f"{option('layout', 'cell', False)}, {option('unranked', 'not-offered', False)} and "
+            f"of the items in {names_shown(list(map(repr, others)))}: {_as_one_list()} and "
             f"{option('items')} with all names"
         )
-    if others or not texts[ends[0]] & texts[ends[1]] or any(map(rank_in_words, said)):
+    stems = {re.sub("^(?:best|worst|most|least)", "", letters(x)) for x in ends}
+    is_sure = len(stems) == 1 or texts[ends[0]] & texts[ends[1]]
+    if others or not is_sure or any(map(rank_in_words, said)):
         return
     columns = option("columns", ends)
     asked = spec._replace(judge=None)
@@ -247,6 +287,49 @@ def refuse_best_and_worst(grid: Grid, picked: Sequence[str], spec: QuestionSpec)
         f"some items: {judge}{columns} and {option('layout', 'pairs')} read that the one is "
         "preferred to the other, and nothing of the others that were shown"
     )
+
+
+def _as_one_list(what: str = "each row") -> str:
+    """Say how the best and the worst of some items are written so that they are read."""
+    return (
+        f"write {what} as one list with the others tied in the middle, such as 'A; B & C; D', and "
+        f"add {option('layout', 'cell', False)} and {option('unranked', 'not-offered', False)}"
+    )
+
+
+def _refuse_marks_of_ends(
+    grid: Grid,
+    texts: Mapping[str, set[str]],
+    spec: QuestionSpec,
+    layout: str | None,
+    has_ranks: Callable[[], bool],
+) -> None:
+    """Refuse columns of items whose only texts are ``best`` and ``worst``."""
+    few = {x: texts[x] for x in texts if 0 < len(texts[x]) <= len(_BEST_OR_WORST)}
+    marked = [x for x in few if {*map(letters, few[x])} <= _BEST_OR_WORST]
+    said = {letters(text) for x in marked for text in texts[x]}
+    in_signs = [x for x in few if few[x] <= {"1", "-1", "0"}]
+    rest = [x for x in texts if x not in (*marked, *in_signs)]
+    rest = [x for x in rest if not any(map(_NUMBER.fullmatch, texts[x]))]
+    signs = [x for x in in_signs if {"1", "-1"} <= few[x]]
+    in_rows = marked if len(marked) == 1 and len(said) == 2 else signs
+    have_items = len(texts) > 2 and any(_may_be_item(grid.column(x)) for x in rest)
+    if len(in_rows) == 1 and have_items and layout != "ranks" and not has_ranks():
+        raise RankingsError(
+            f"{grid.header_place}: {in_rows[0]!r} seems to mark the best and the worst of rows "
+            f"that belong together: {_as_one_list('these')}; "
+            f"{option('about', [*spec.about, in_rows[0]], False)} if it is about the judges"
+        )
+    if len(marked) > 2 and len(said) == 2 and not has_ranks():
+        raise RankingsError(
+            f"{grid.header_place}: the columns {names_shown(list(map(repr, marked)))} mark the "
+            f"best and the worst item of each row: {_as_one_list()}"
+        )
+
+
+def _may_be_item(column: Column) -> bool:
+    """Return whether a column may name the item of each row: some are there several times."""
+    return 1 < len({*column.values} - {""}) < len(column.codes)
 
 
 def refuse_other_questions(grid: Grid, columns: Sequence[Column]) -> None:
@@ -275,9 +358,7 @@ def _refuse_ends(grid: Grid, columns: Sequence[Column]) -> None:
         one, two = (columns[int(np.argmax(said[0] == sign))].name for sign in (1, -1))
         raise RankingsError(
             f"{grid.where(0)}: {one!r} has 1 and {two!r} has -1, as the best and the worst in each "
-            "row: write each row as one list with the others tied in the middle, such as "
-            f"'A; B & C; D', and add {option('layout', 'cell', False)} and "
-            f"{option('unranked', 'not-offered', False)}"
+            f"row: {_as_one_list()}"
         )
 
 
@@ -317,7 +398,8 @@ def _refuse_ticks(grid: Grid, columns: Sequence[Column], rows: np.ndarray) -> No
 def _is_of_ticks(texts: set[str], name: str) -> bool:
     """Return whether a column says in each row that its item was chosen, or that it was not."""
     words = {x.casefold() for x in texts}
-    return words <= TICKS or words == {name.casefold()} or (words <= {"0", "1"} and "0" in words)
+    is_name = words == {name.casefold()} and not name.isdecimal()
+    return words <= TICKS or is_name or (words <= {"0", "1"} and "0" in words)
 
 
 def _refuse_sums(grid: Grid, columns: Sequence[Column], numbers: np.ndarray) -> None:

@@ -22,6 +22,8 @@ _GAMES = {"1/2-1/2": TIE, "½-½": TIE, "1/2": TIE}
 _SCORE = {"1": FIRST, "0": SECOND, "0.5": TIE, "0,5": TIE, "½": TIE, "1/2": TIE}
 _NUMBERS = {"1": FIRST, "2": SECOND, "0": TIE, "x": TIE}
 _HOME = {"h": FIRST, "home": FIRST, "a": SECOND, "away": SECOND, "d": TIE}
+_LETTERS = {"a": FIRST, "b": SECOND}
+_OF_HOME = re.compile(r"home|away|host|visit|guest")
 _WORDS = {
     **dict.fromkeys(("w", "win", "won"), FIRST),
     **dict.fromkeys(("l", "loss", "lost", "lose"), SECOND),
@@ -135,6 +137,10 @@ def _meanings(
     home = _HOME
     if letters(sides[1]).startswith("home"):
         home = _HOME | {"h": SECOND, "home": SECOND, "a": FIRST, "away": FIRST}
+    # A is the away team beside H or D, or of columns called so; elsewhere it is the first item
+    is_away = not score.isdisjoint({"h", "home", "away"}) or ("b" not in score and "d" in score)
+    if not is_away and not any(_OF_HOME.search(letters(x)) for x in sides):
+        home = _LETTERS
     best: dict[str, int] = {}
     of_items = [known for known in (_NUMBERS, home) if not items & known.keys()]
     for known in (_sides(*sides), _GAMES, _SCORE, *of_items, _WORDS):

@@ -10,17 +10,18 @@ What other files of PrefLib hold is read in ``unsupported.py``, by the functions
 import os
 import re
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from numpyro_rankings.rankings import Rankings, RankingsError, build_rankings, check_rankings
 from numpyro_rankings.rankings.names import names_counted
 from numpyro_rankings.readers.ballots import about_ties
-from numpyro_rankings.readers.text import check_writable_names, read_lines, weight_hint
-from numpyro_rankings.words import plural
-from numpyro_rankings.words.options import in_python
+from numpyro_rankings.readers.text import check_writable_names, first_lines, read_lines, weight_hint
+from numpyro_rankings.words import by_number, plural
+from numpyro_rankings.words.options import in_python, option
 
 _HEADER = re.compile(r"#\s*([A-Z]+(?: [A-Z]+)*)(?: +([^\s:]+))?\s*:(.*)")
 _ITEMS = r"\d{1,18}(?:\s*,\s*\d{1,18})*"
@@ -38,6 +39,8 @@ TYPES = {
     "cat": "items in categories, which are not orders",
     "wmd": "the weights of a matching graph, which are not orders",
 }
+_COUNT_AND_NAMES = re.compile(r"\s*\d{1,9}\s*:\s+[^,:;\"]+(?:,[^,:;\"]+)*")
+_LOOKED_AT = 20  # lines
 _SHIFTED_NAMES = "00014-00000001.soc"
 
 
@@ -137,6 +140,31 @@ def write_preflib(rankings: Rankings, path: str | os.PathLike, title: str = "") 
     for row, length, count in zip(orderings + 1, lengths, merged.counts.tolist(), strict=True):
         lines.append(f"{count}: {','.join(map(str, row[:length].tolist()))}")
     Path(name).write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+
+
+def refuse_lines_alone(path: str | os.PathLike, options: Mapping[str, Any]) -> None:
+    """Refuse lines such as ``3: 1,2,{3,4}`` alone in a text file, unless it is said how to read.
+
+    :param options: those that are given.
+    """
+    is_said = options.get("header") and (options.get("count") or options.get("judge"))
+    lines = [line for line in first_lines(path) or () if line.strip()][:_LOOKED_AT]
+    have_lists = any("," in line for line in lines)
+    if is_said or not have_lists:
+        return
+    what = "counts and lists of items"
+    if all(map(_GROUPS.fullmatch, lines)):
+        what = "those of a PrefLib file without its header, counts and items by their numbers"
+    elif not all(map(_COUNT_AND_NAMES.fullmatch, lines)):
+        return
+    add = f"add {option('header', 'none')}, {option('layout', 'cell')} and "
+    numbers = [int(line.partition(":")[0]) for line in lines]
+    if len(lines) > 1 and numbers == list(range(1, len(lines) + 1)):
+        what = f"{what.replace('counts', 'numbers', 1)}: {add}{option('judge', '1')} if they number"
+        add = f" the judges, or {option('count', '1', False)} if they count them"
+    else:
+        what, add = f"{what}: {add}", option("count", "1")
+    raise RankingsError(f"{os.fspath(path)}:1: the lines seem to be {what}{add}")
 
 
 _Texts = dict[int, tuple[int, str]]  # lines and texts, by the numbers of what they name
@@ -272,7 +300,8 @@ def _refuse_ties(name: str, items: tuple[str, ...], orders: list[Order]) -> None
     names = [shorten_text(items[k]) for k in next(group for group in groups if len(group) > 1)]
     raise RankingsError(
         f"{name}:{line}: {names_counted(names, 2)} are tied; {judges:,} of "
-        f"{plural(total, 'judge')} have ties: {about_ties(constructor='from_preflib')}"
+        f"{plural(total, 'judge')} {by_number(judges, 'has', 'have')} ties: "
+        f"{about_ties(constructor='from_preflib')}"
     )
 
 

@@ -17,7 +17,7 @@ from numpyro_rankings.readers.ballots import RULES, Rules, given_rules
 from numpyro_rankings.readers.grids import Column, Grid, read_grid, whole_number
 from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.text import weight_hint
-from numpyro_rankings.words import plural
+from numpyro_rankings.words import by_number, plural
 from numpyro_rankings.words.options import option
 
 Aliases = Mapping[str, str] | str | os.PathLike | None
@@ -29,13 +29,21 @@ OF_JUDGES = re.compile(
     r"(?:.*[\W_])?(?i:id|judge|voter|respondent|participant|rater|user|ballot|name)s?"
     r"(?:[\W_]?(?i:id|no|nr|name))?|.*[a-z]I[Dd]|(?:(?i:lfd\.? ?)?(?i:no|nr)\.?|#)"
 )
-_OF_PEOPLE = re.compile(
-    r"(?:.*[\W_])?(?:judge|voter|respondent|participant|rater|user)s?(?:[\W_]?(?:id|no|nr|name))?|"
-    r"id",
+OF_PEOPLE = re.compile(
+    r"(?:.*[\W_])?(?:judge|voter|respondent|participant|rater|user|annotator|assessor|evaluator|"
+    r"reviewer|subject|worker|juror|person|panell?ist|labell?er)s?(?:[\W_]?(?:id|no|nr|name))?|id",
+    re.I,
+)
+# such as # of voters and n_judges, which do not name them
+_OF_NUMBERS = re.compile(
+    r"(?:#|n|no\.?|nr\.?|nb\.?|nombre|num(?:ber)?|anzahl)[\W_]*(?:of[\W_]+|der |de[\W_]+)?"
+    r"(?:voters|votes|judges|ballots|people|persons|respondents|participants|counts?|votants|juges|"
+    r"bulletins|stimmen|wähler|personen)",
     re.I,
 )
 _OF_COUNTS = re.compile(
-    r"n|(?:num(?:ber)?[\W_]?(?:of[\W_])?)?(?:counts?|votes|voters|judges|ballots)|freq(?:uency)?",
+    r"n|(?:num(?:ber)?[\W_]?(?:of[\W_])?)?(?:counts?|votes|voters|judges|ballots|people|persons|"
+    r"respondents|participants)|freq(?:uency)?|anzahl|nombre",
     re.I,
 )
 
@@ -63,6 +71,7 @@ class QuestionSpec(NamedTuple):
     patterns: tuple[str, ...] = ()
     gaps: str = "refuse"  # what becomes of lists in which ranks or places are left out
     is_not_offered: bool = False  # whether the items that a judge does not rank were not offered
+    says_unranked: bool = False  # whether an option says so, or that they were
     separator: str | None = None  # the text between the items in a cell
     missing: tuple[str, ...] = ()  # texts that mean that nothing is ranked
     # texts that mean that an item was offered and is not ranked, and that it was not offered
@@ -77,6 +86,7 @@ class QuestionSpec(NamedTuple):
     rules: Rules | None = None  # those of ballots
     aliases: Mapping[str, str] = MappingProxyType({})  # the items that further names mean
     has_header: bool = True  # whether the first row names the columns
+    header_counts: bool | None = None  # whether its numbers count the judges of each column
     is_turned: bool | None = None  # whether the judges are the columns
 
     @property
@@ -124,7 +134,7 @@ class TableOptions(NamedTuple):
     rank: str | None = None
     count: str | None = None  # type: ignore[assignment]  # hides a method of tuples
     weight: str | None = None
-    unranked: str = "below"
+    unranked: str | None = None  # below by default
     gaps: str = "refuse"
     columns: str | Sequence[str] = ()
     header: str | None = None
@@ -151,7 +161,7 @@ class TableOptions(NamedTuple):
     def check(self) -> None:
         """Refuse values that an option does not have."""
         for name, known in (
-            ("unranked", ("below", "not-offered")),
+            ("unranked", (None, "below", "not-offered")),
             ("gaps", ("refuse", "close", "fill")),
             ("duplicates", (None, *DUPLICATES)),
             ("ties", (None, *TIES)),
@@ -175,10 +185,18 @@ class TableOptions(NamedTuple):
         most = self.max_rows
         if most is not None and (not isinstance(most, int | np.integer) or most < 1):
             raise RankingsError(f"max_rows is a whole number from 1, not {most!r}")
-        if self.header not in (None, "none"):
-            raise RankingsError(f"header is 'none', if there is none, not {self.header!r}")
+        if self.header not in (None, "none", "counts"):
+            raise RankingsError(
+                "header is 'none', if there is none, or 'counts', if it has numbers of judges, not "
+                f"{self.header!r}"
+            )
         if self.header is not None and self.header_rows is not None:
-            raise RankingsError(f"header_rows does not go with {option('header', 'none')}")
+            raise RankingsError(f"header_rows does not go with {option('header', self.header)}")
+        if self.header == "counts" and not self.transpose:
+            raise RankingsError(
+                f"{option('header', 'counts')} goes with {option('transpose', True)}: each column "
+                "is an order, and its name is the number of judges who gave it"
+            )
         if self.contest is not None:
             raise RankingsError(
                 "contest goes with cast vote records (.json); of a table, columns picks those of a "
@@ -207,6 +225,7 @@ class TableOptions(NamedTuple):
             ),
             gaps=self.gaps,
             is_not_offered=self.unranked == "not-offered",
+            says_unranked=self.unranked is not None,
             separator=self.separator,
             missing=_words(self.missing),
             offered=_words(self.offered),
@@ -215,7 +234,8 @@ class TableOptions(NamedTuple):
             cycles=self.cycles,
             highest_first=self.highest_first,
             duplicates=self.duplicates,
-            has_header=self.header is None,
+            has_header=self.header != "none",
+            header_counts=self.header == "counts" or (None if self.header_rows is None else False),
             is_turned=self.transpose,
         )
 
@@ -371,27 +391,38 @@ def read_offers(
     return tuple(index), table[column.codes[rows]], column.is_blank()[rows]
 
 
-def read_judges(grid: Grid, name: str, rows: np.ndarray, are_tasks: bool = False) -> np.ndarray:
+def read_judges(
+    grid: Grid, name: str, rows: np.ndarray, are_tasks: bool = False, are_of_two: bool = False
+) -> np.ndarray:
     """Return the names of the judges in these rows: each has one, and no two have the same.
 
     :param are_tasks: whether a judge may have chosen several times, each time among other items.
+    :param are_of_two: whether each row has two items, as comparisons have.
     """
     column = grid.column(name)
     if (blank := column.is_blank()[rows]).any():
         refuse_no_judge(grid, column, rows[blank], ", without which no names are needed")
     if (again := is_repeated(column.codes[rows])).any():
-        number = len(np.unique(column.codes[rows][again]))
+        number, judges = (
+            len(np.unique(column.codes[rows][again])),
+            len(np.unique(column.codes[rows])),
+        )
+        are_of_two &= 2 * judges <= len(rows)
         others = f"{number:,} judges have several; " if number > 1 else ""
         read_first, read_last, read_none = (
-            option("duplicates", x, not are_tasks) for x in DUPLICATES
+            option("duplicates", x, not are_tasks and not are_of_two) for x in DUPLICATES
         )
-        none = f", and {read_none} none" if number < len(np.unique(column.codes[rows])) else ""
+        pairs = (
+            "if each row compares two items, write these in two columns and add "
+            f"{option('layout', 'pairs', False)}, which takes together what a judge said; "
+        )
+        none = f", and {read_none} none" if number < judges else ""
         row = rows[int(np.argmax(again))]
         first = rows[int(np.argmax(column.codes[rows] == column.codes[row]))]
         raise RankingsError(
             f"{grid.where(row)}: judge {column.text(row)!r} has a row already, "
-            f"{grid.where(first)}; {others}{read_first} or {read_last} reads one of them{none}; "
-            f"leave out {option('judge')} if both count"
+            f"{grid.where(first)}; {others}{pairs if are_of_two else ''}{read_first} or "
+            f"{read_last} reads one of them{none}; leave out {option('judge')} if both count"
         )
     return column.mapped(str, object)[rows]
 
@@ -407,7 +438,7 @@ def refuse_judges_left_out(grid: Grid, spec: QuestionSpec, rows: np.ndarray) -> 
         texts = texts.keep(~texts.is_blank())
         are_mails = 2 * sum("@" in text for text in texts.values) > len(texts.values)
         number = len(texts.codes) - len(texts.values)
-        if (are_mails or _OF_PEOPLE.fullmatch(column.name)) and 0 < 3 * number <= len(texts.codes):
+        if (are_mails or OF_PEOPLE.fullmatch(column.name)) and 0 < 3 * number <= len(texts.codes):
             codes = column.codes[rows]
             again = is_repeated(codes) & ~column.is_blank()[rows]
             row = rows[int(np.argmax(again))]
@@ -437,9 +468,15 @@ def meaning_of_header(column: Column, spec: QuestionSpec) -> str:
     is_whole = _has_numbers(column) and "" not in column.values
     numbers = [whole_number(text) or 0 for text in column.values] if column.name == "#" else []
     counts = is_whole and numbers != sorted(numbers)
-    is_count = is_whole and _OF_COUNTS.fullmatch(column.name) is not None
-    is_repeated_count = is_count and len(column.values) < len(column.codes)
-    is_of_judges = OF_JUDGES.fullmatch(column.name) and not (counts or is_repeated_count)
+    is_number = is_whole and _OF_NUMBERS.fullmatch(column.name) is not None
+    is_count = is_number or (is_whole and _OF_COUNTS.fullmatch(column.name) is not None)
+    # numbers in a row, such as 101, 102, 103, are of the judges
+    said = [whole_number(text) or 0 for text in column.values] if is_count else []
+    is_in_row = said == list(range(min(said, default=0), min(said, default=0) + len(said)))
+    is_repeated_count = is_count and (len(column.values) < len(column.codes) or not is_in_row)
+    is_of_judges = OF_JUDGES.fullmatch(column.name) and not (
+        counts or is_repeated_count or is_number
+    )
     if spec.judge is None and is_of_judges:
         return "judge"
     if spec.counts is None and (counts or is_count) and not is_one_number(column):
@@ -449,6 +486,11 @@ def meaning_of_header(column: Column, spec: QuestionSpec) -> str:
     if spec.offers is None and _OF_OFFERS.fullmatch(column.name) and 2 * num_lists > len(texts):
         return "offered"
     return ""
+
+
+def is_called_as_counts(name: str) -> bool:
+    """Return whether a column is called as one of counts, whatever it has."""
+    return _OF_COUNTS.fullmatch(name) is not None
 
 
 def is_one_number(column: Column) -> bool:
@@ -507,12 +549,15 @@ def options_beside(column: Column, spec: QuestionSpec, is_sure: bool = True) -> 
 
 
 def one_answer_each(
-    grid: Grid, spec: QuestionSpec, is_answer: np.ndarray, item: Column | None = None
+    grid: Grid,
+    spec: QuestionSpec,
+    is_answer: np.ndarray,
+    columns: tuple[Column, Column] | None = None,
 ) -> tuple[Grid, list[str]]:
     """Return the table without further answers of the same judge, and notes.
 
     :param is_answer: (rows,) bool; where it is False nothing is ranked.
-    :param item: the item of each row, of a long table.
+    :param columns: the item of each row, and its rank, of a long table.
     """
     if spec.duplicates is None:
         return grid, []
@@ -521,7 +566,8 @@ def one_answer_each(
     judge = grid.column(spec.judge)
     rows = np.flatnonzero(is_answer & ~judge.is_blank())
     judges = keys = judge.codes[rows]
-    if item is not None:
+    if columns is not None:
+        item = columns[0]
         keys = judges * np.int64(len(item.values)) + item.codes[rows]
     is_again, is_before = is_repeated(keys), is_repeated(keys[::-1])[::-1]
     several = np.unique(judges[is_again])
@@ -531,8 +577,9 @@ def one_answer_each(
         is_left_out = np.isin(judges, several)
     else:
         is_left_out = is_again if spec.duplicates == "first" else is_before
-        if item is not None:
-            _check_same_items(grid, judge, judges, keys, several)
+        if columns is not None:
+            differ = are_other_ranks(keys, columns[1].keep(rows))
+            _check_same_items(grid, judge, judges, keys, np.unique(judges[differ]))
     left_out = rows[is_left_out]
     if is_left_out.all():
         raise RankingsError(
@@ -541,7 +588,7 @@ def one_answer_each(
         )
     keep = np.ones(len(grid.numbers), bool)
     keep[left_out] = False
-    verb = "has" if len(several) == 1 else "have"
+    verb = by_number(len(several), "has", "have")
     read = "none" if spec.duplicates == "drop" else f"the {spec.duplicates}"
     shown = names_shown([grid.where(row) for row in left_out[:6].tolist()], 5)
     return grid.keep(keep), [
@@ -574,6 +621,15 @@ def have_other_items(judges: np.ndarray, keys: np.ndarray) -> np.ndarray:
     np.minimum.at(least, judges[first], counts)
     np.maximum.at(most, judges[first], counts)
     return least < most
+
+
+def are_other_ranks(keys: np.ndarray, rank: Column) -> np.ndarray:
+    """Return which lines have another rank than the first one of the same key, (lines,) bool.
+
+    :param keys: (lines,) judge and item.
+    """
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    return rank.codes != rank.codes[first[inverse]]
 
 
 def is_repeated(keys: np.ndarray) -> np.ndarray:

@@ -13,6 +13,7 @@ from numpyro_rankings.readers.answers import (
     BAD,
     GOOD,
     in_cells,
+    joint_ranks,
     means_no_rank,
     numbers_in,
     rank_in_words,
@@ -145,7 +146,8 @@ def _ranks_in_words(columns: Sequence[Column]) -> dict[str, tuple[int, str]]:
     """Return the texts that are ranks but no numbers: the rank, and the comment of "5 (best)"."""
     texts = dict.fromkeys(text for column in columns for text in column.values)
     ranks = {text: rank_in_words(text) for text in texts if whole_number(text) is None}
-    return {text: rank for text, rank in ranks.items() if rank is not None}
+    joint = {text: (rank, "") for text, rank in joint_ranks(texts).items()}
+    return {text: rank for text, rank in ranks.items() if rank is not None} | joint
 
 
 # ---------------------------------------------------------------------------------------------
@@ -217,8 +219,7 @@ def _pointer(question: str, comments: Iterable[tuple[int, str]]) -> str:
     low = next((m[0] for x in (question, *said) if (m := _ONE_IS_BEST.search(x))), "")
     if high or low:
         return high if not low else ""
-    points = _POINTS.search(question)
-    return points[0] if points else ""
+    return next((m[0] for x in (question, *said) if (m := _POINTS.search(x))), "")
 
 
 def _both_ways(names: Sequence[str], numbers: np.ndarray) -> tuple[str, str]:

@@ -1,5 +1,6 @@
 """Ratings, of which a judge gives several items the same: recognised, and asked about."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import NoReturn
@@ -8,7 +9,7 @@ import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_counted
-from numpyro_rankings.readers.answers import numbers_in, rank_in_words
+from numpyro_rankings.readers.answers import numbers_in, rank_in_words, rank_of_header
 from numpyro_rankings.readers.grids import Column, Grid, whole_number
 from numpyro_rankings.readers.lists import are_ranks_of_lists
 from numpyro_rankings.readers.other_questions import TICKS
@@ -18,6 +19,73 @@ from numpyro_rankings.words.options import option
 
 _FEWEST_COLUMNS, _FEWEST_ROWS = 3, 3  # with ratings in words
 _MOST_WORDS = 11  # of a scale
+STARS, _MOST_STARS = "stars", 100  # distinct texts of a column
+# stars without a filling are not given; there may be an end, as in *** / 5 and 3 stars
+_STARS = re.compile(
+    r"(?P<signs>(?:[*★⭐✭✮✯✰🌟⋆]\ufe0f?\s?)+)[☆✩]*\s*(?:(?:/|of|out of) ?\d{1,2})?(?:\s*stars?)?|"
+    r"(?P<number>\d{1,2})\s*(?:[★⭐]\ufe0f?|stars?)",
+    re.I,
+)
+
+
+def with_numbers_of_stars(
+    grid: Grid, picked: Sequence[int], spec: QuestionSpec, layout: str | None
+) -> Grid:
+    """Return a table in which cells of stars are their number, such as ``3 (stars)``, and a note.
+
+    They are in columns of ranks that have nothing else, and some cell has several: one asterisk
+    alone may be a mark.
+    """
+    columns = _may_have_stars(grid, picked, spec, layout)
+    known = {"", *spec.missing, *spec.offered, *spec.not_offered, *(spec.items or ())}
+    texts = {k: {*grid.cells[k].values} - known for k in columns}
+    numbers = {x: _num_stars(x) for of in texts.values() if len(of) <= _MOST_STARS for x in of}
+    stars = {k for k, of in texts.items() if of and all(map(numbers.get, of))}
+    if len(stars) < min(len(columns), 2) or all(numbers[x] < 2 for k in stars for x in texts[k]):
+        return grid
+    others = [grid.cells[k] for k in columns[spec.judge is None and not spec.patterns :]]
+    others = [x for x in others if x.name not in {grid.columns[k] for k in stars}]
+    is_said = layout is not None or spec.patterns
+    if is_said and any(rank_in_words(x) for column in others for x in column.values):
+        return grid  # ranks in numbers, beside which stars may be marks
+    cells = list(grid.cells)
+    for k in stars:
+        shown = {text: text for text in cells[k].values}
+        shown |= {text: f"{numbers[text]} ({STARS})" for text in texts[k]}
+        cells[k] = cells[k].with_texts(shown.__getitem__)
+    text = max(sorted(x for k in stars for x in texts[k]), key=numbers.__getitem__)
+    note = f"stars are read as their number, such as {text[:40]!r} as {numbers[text]}"
+    return grid._replace(cells=cells, notes=(*grid.notes, note))
+
+
+def _may_have_stars(
+    grid: Grid, picked: Sequence[int], spec: QuestionSpec, layout: str | None
+) -> Sequence[int]:
+    """Return the columns of ranks, as far as these are known: never those of names of items."""
+    if layout not in (None, "ranks", "long"):
+        return []
+    of_ranks = {spec.rank} if spec.rank else {"rank", "position"}
+    ranks = [
+        k for k, x in enumerate(grid.columns) if (x if spec.rank else x.casefold()) in of_ranks
+    ]
+    if layout == "long" or (layout is None and ranks and not spec.is_turned):
+        return ranks[:1]
+    if layout is None:
+        picked = [
+            k
+            for k in picked
+            if grid.columns[k].isdecimal() or rank_of_header(grid.columns[k]) is None
+        ]
+    return picked[bool(spec.is_turned) and spec.judge is None and not spec.patterns :]
+
+
+def _num_stars(text: str) -> int:
+    """Return the number of stars that a text has, or says; 0 if it is another text."""
+    match = _STARS.fullmatch(text)
+    if match is None:
+        return 0
+    signs = re.sub(r"[\s\ufe0f]", "", match["signs"] or "")
+    return len(signs) or int(match["number"])
 
 
 def refuse_ratings(
@@ -36,6 +104,8 @@ def refuse_ratings(
     grid, spec = question.grid, question.spec
     numbers = numbers_in(columns)
     is_across = numbers.shape[1] > 1  # each row is a list
+    if pointer == STARS and is_across:
+        _refuse_stars(grid, columns, numbers, spec)
     is_again = np.zeros(int(lists.max(initial=-1)) + 1, bool)
     if is_across:
         ordered = np.sort(numbers, axis=1)
@@ -71,6 +141,22 @@ def refuse_ratings(
         unit = "row" if is_across else "list"
         how = f"in {number:,} of {plural(total, unit)} a number comes twice{above}, as in ratings"
         _ask(grid, _two_alike(question, columns, some), how, most, pointer, is_above is not None)
+
+
+def _refuse_stars(
+    grid: Grid, columns: Sequence[Column], numbers: np.ndarray, spec: QuestionSpec
+) -> None:
+    """Refuse stars that are not the numbers 1, 2, …, once each, in all rows."""
+    is_other = (np.sort(numbers, axis=1) != np.arange(len(columns)) + 1).any(1)
+    is_said = spec.ties is not None and spec.closes_gaps and spec.highest_first is not None
+    if is_said or not is_other.any():
+        return
+    row = int(np.argmax(is_other))
+    shown = names_counted([f"{x.name!r} {x.text(row).split()[0]}" for x in columns], 3)
+    raise RankingsError(
+        f"{grid.where(row)}: the stars are {shown}, as of ratings: {option('highest_first', True)} "
+        f"reads the most as the best, with {option('gaps', 'close')} and {option('ties', 'exact')}"
+    )
 
 
 def _numbers_twice(numbers: np.ndarray, lists: np.ndarray, is_again: np.ndarray) -> np.ndarray:

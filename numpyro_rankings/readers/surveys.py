@@ -7,6 +7,7 @@ A table passes through four stages: a :class:`~.grids.Grid` of cells, a
 
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,9 +24,15 @@ from numpyro_rankings.readers.added_columns import without_added_columns
 from numpyro_rankings.readers.ballots import BLANK, BallotCounts
 from numpyro_rankings.readers.beside import refuse_column_beside
 from numpyro_rankings.readers.first_rows import refuse_ballot_as_header, refuse_number_of_ballot
-from numpyro_rankings.readers.grids import Grid, read_grid, refuse_ranks_in_brackets
+from numpyro_rankings.readers.grids import (
+    Grid,
+    notes_of_cut_names,
+    read_grid,
+    refuse_ranks_in_brackets,
+)
 from numpyro_rankings.readers.headers import below_title, choose, fold_header
 from numpyro_rankings.readers.layouts import LAYOUTS, layout_of_table, refuse_pairs
+from numpyro_rankings.readers.layouts.long import has_ranks
 from numpyro_rankings.readers.lists import Lists
 from numpyro_rankings.readers.mixed_lists import numbers_apart
 from numpyro_rankings.readers.other_questions import columns_of_pairs, refuse_best_and_worst
@@ -40,8 +47,9 @@ from numpyro_rankings.readers.questions import (
     refuse_judges_left_out,
     with_names_of_columns,
 )
-from numpyro_rankings.readers.ratings import refuse_words_of_ratings
+from numpyro_rankings.readers.ratings import refuse_words_of_ratings, with_numbers_of_stars
 from numpyro_rankings.readers.ties import settle_ties
+from numpyro_rankings.readers.tournaments import refuse_tournaments
 from numpyro_rankings.readers.turned import refuse_judges_in_columns, turn
 from numpyro_rankings.readers.votes import words_of_ballots
 from numpyro_rankings.words import plural
@@ -199,13 +207,20 @@ def read_layout(source: Any, layout: str | None = None, **options: Any) -> Surve
     table, spec, about_numbers = numbers_apart(table, spec)
     layout = "cell" if layout is None and about_numbers else layout
     picked, about_columns = choose(table, spec.patterns, spec.special)
+    stars = with_numbers_of_stars(table.grid, picked, spec, layout)
+    table = table._replace(grid=stars)
     refuse_number_of_ballot(table.grid, picked, spec)
     if spec.is_turned:
         table, picked, spec, note = turn(table, picked, spec)
         about_columns = [*about_columns, note]
     else:
+        if layout is None:
+            refuse_tournaments(table.grid, picked, spec, are_pairs is not None)
         if layout in (None, "ranks", "long"):
-            refuse_best_and_worst(table.grid, [table.grid.columns[k] for k in picked], spec)
+            names = [table.grid.columns[k] for k in picked]
+            refuse_best_and_worst(
+                table.grid, names, spec, layout, partial(has_ranks, table.grid, spec)
+            )
         if not refuse_pairs(table, picked, spec, layout):
             refuse_words_of_ratings(table.grid, picked, spec, layout)
             refuse_judges_in_columns(table.grid, picked, spec, layout)
@@ -224,7 +239,8 @@ def read_layout(source: Any, layout: str | None = None, **options: Any) -> Surve
         if chosen.has_names_in_cells:
             refuse_ranks_in_brackets(lists.where(0), lists.items)
         _refuse_words_of_ballots(grid.name, lists.items, chosen.name, spec.missing)
-    return survey_of_lists(question.grid, question.spec, lists, chosen.name, question.notes)
+    cut = notes_of_cut_names(lists.items)
+    return survey_of_lists(question.grid, question.spec, lists, chosen.name, question.notes + cut)
 
 
 def _with_index(source: Any, named: list[str]) -> tuple[Any, list[str]]:
@@ -279,7 +295,8 @@ def survey_of_lists(
     counts = read_counts(grid, spec.counts, lists.rows)
     judges = None
     if spec.judge is not None:
-        judges = read_judges(grid, spec.judge, lists.rows, spec.is_not_offered)
+        are_of_two = len(lists.items) > 2 and bool(((lists.orderings >= 0).sum(1) == 2).all())
+        judges = read_judges(grid, spec.judge, lists.rows, spec.is_not_offered, are_of_two)
     weights = None if spec.weights is None else read_weights(grid, spec.weights, lists.rows)
     lists, about_offers = _with_offers(grid, spec, lists)
     lists, places, counts, about_ties = settle_ties(lists, counts, spec.ties)

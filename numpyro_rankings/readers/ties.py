@@ -6,7 +6,7 @@ import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.readers.lists import Lists
-from numpyro_rankings.words import plural
+from numpyro_rankings.words import by_number, plural
 from numpyro_rankings.words.options import option
 
 
@@ -33,13 +33,14 @@ def settle_ties(lists: Lists, counts: np.ndarray, ties: str | None) -> Settled:
     if not is_tied.any():
         return Settled(lists._replace(levels=None), places, counts, [])
     number = int(counts[is_tied].sum())
-    said = f"{number:,} of {plural(int(counts.sum()), 'judge')} tie items"
+    tie = by_number(number, "ties", "tie")
+    said = f"{number:,} of {plural(int(counts.sum()), 'judge')} {tie} items"
     drop, order = option("ties", "drop"), option("ties", "order")
     if ties == "drop":
         if is_tied.all():
             raise RankingsError(f"{lists.where(0)}: all judges tie items: {drop} leaves none")
         left = places[~is_tied]
-        notes = [f"{said}, and {'is' if number == 1 else 'are'} left out"]
+        notes = [f"{said}, and {by_number(number, 'is', 'are')} left out"]
         return Settled(lists._replace(levels=None).take(left), left, counts[left], notes)
     if ties == "order":
         # each judge of a row puts them in an own order
@@ -48,8 +49,9 @@ def settle_ties(lists: Lists, counts: np.ndarray, ties: str | None) -> Settled:
         notes = [f"{said}, which are put in a random order"]
         return Settled(_in_random_order(lists.take(places)), places, counts, notes)
     notes = [
-        f"{said}, which is read as no opinion between these: use {drop} to leave out the judges, "
-        f"or {order} to put tied items in a random order"
+        f"{said}, which is read as no opinion between these: use {drop} to leave out "
+        f"{by_number(number, 'this judge', 'the judges')}, or {order} to put tied items in a "
+        "random order"
     ]
     return Settled(lists, places, counts, notes)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import numpy as np
 from jax import Array
+from numpyro.infer import MCMC
 from scipy.special import logsumexp
 
 from numpyro_rankings import families
@@ -20,6 +21,7 @@ from numpyro_rankings.ops.linear_extensions import SumTooLargeError
 from numpyro_rankings.posterior import Draws, log_predictive_density
 from numpyro_rankings.posterior.diagnostics import R_HAT_BAD
 from numpyro_rankings.posterior.draws import family_of_kernel, num_components_of
+from numpyro_rankings.posterior.inference_data import to_inference_data
 from numpyro_rankings.posterior.ladders import LEAST_DRAWS, log_evidence
 from numpyro_rankings.posterior.predictive_checks import (
     PredictiveCheck,
@@ -36,8 +38,10 @@ from numpyro_rankings.rankings import (
 )
 from numpyro_rankings.rankings.counts import never_compared, sets_apart
 from numpyro_rankings.report.judgements import count_outside
+from numpyro_rankings.report.one_program import as_used, in_one_program
 from numpyro_rankings.report.page import sentence
 from numpyro_rankings.run import Run
+from numpyro_rankings.run.loop import sharing_programs
 from numpyro_rankings.words import in_minutes, listed, plural
 from numpyro_rankings.words.options import option
 
@@ -56,7 +60,9 @@ _TERMS_A_SECOND = 5e7  # of sums over orders, on two cores
 _SUMS_TO_RUN = 5  # times as long as a run these may take
 _GROUPS_OF_PROCESS = 8  # about so many groups of any number, of which each scores all judges
 _LEAST_DRAWS = 4  # of a chain, for diagnostics
-_MANY_ROWS = 1000  # different rankings from which on chains need a search for their start
+# different rankings from which on chains need a search for their start, and components that a model
+# does not have take longer than their compilation
+_MANY_ROWS = 1000
 _LOOKS, _FIRST_RHAT = 4, 1.05  # at each model, at most; and the goal of the first one
 _APART_ERRORS, _APART_NATS = 4.0, 20.0  # a model that is worse by both is not looked at again
 _SURE_ERRORS = 2.0  # nor is one whose place would be the same with so many errors of its draws
@@ -208,8 +214,10 @@ def compare(
     Each model is run until its chains nearly agree or a quarter of its time is over. Those that are
     worse than the best by both 20 nats and four standard errors stay as they are, and so do those
     whose chains nearly agree if it is clear whether they are worse by both 4 nats and two standard
-    errors: by two errors of what the draws say, as far as the chains tell. The others run on, a
-    quarter of their time after the other, until all that is clear, or their chains agree. A
+    errors: by two errors of what the draws say, as far as the chains tell. The others run on, until
+    they have twice the effective draws or for a quarter of their time, then three times and four
+    times, until all that is clear, or their chains agree. Kernels that differ only in their
+    ``num_components`` have one program, if there are fewer than 1,000 different rankings. A
     judge is predicted from all others, with the label summed out, by leave-one-out with
     Pareto-smoothed importance sampling [1]. Where this is unreliable for many judges (``bad_k``),
     use ``kfold``: then the judges are divided into so many parts, and each part is predicted by a
@@ -258,12 +266,18 @@ def compare(
     fits, runs, has_ended = dict[str, _Fit](), dict[str, Run](), set[str]()
 
     part_of = minutes / _LOOKS
-    near = dict(rhat=max(_FIRST_RHAT, rhat), ess=ess / _LOOKS, minutes=part_of)
+
+    def goals_of(number: int) -> dict[str, Any]:
+        """Return those of a look: draws whose number grows, and the last look has those asked."""
+        near = rhat if number == _LOOKS else max(rhat, 1 + (_FIRST_RHAT - 1) / number)
+        return dict(rhat=near, ess=ess * number / _LOOKS, minutes=part_of)
 
     def look(name: str, run: Run, goals: dict[str, Any]) -> None:
         start, number, kernel = clock.now(), run.num_draws, kernels[name]
         if before_model is not None:
             before_model(name)
+        if name not in fits:
+            run.extend(1)  # the program may still be compiled, which is no sampling
         run.until(**goals)
         if name not in fits and not kfold and _has_too_few(run):
             run.until(**{**goals, "minutes": minutes - part_of})
@@ -282,12 +296,13 @@ def compare(
         if after_model is not None:
             after_model(name, _row(fits[name], fits[name]))
 
-    for name, run in _begun(kernels, rankings, key_fit, num_chains):
-        runs[name] = run
-        look(name, run, goals if kfold else near)
-    for _ in range(0 if kfold else _LOOKS - 1):
+    with sharing_programs():
+        for name, run in _begun(kernels, rankings, key_fit, num_chains):
+            runs[name] = run
+            look(name, run, goals if kfold else goals_of(1))
+    for number in range(2, 1 if kfold else _LOOKS + 1):
         for name in [x for x in _in_question(fits) if x not in has_ended]:
-            look(name, runs[name], {**goals, "minutes": part_of})
+            look(name, runs[name], goals_of(number))
     found = _compare_fits(fits, kernels)
     if left_out:
         said = " ".join(f"{text}." for text in left_out)
@@ -430,22 +445,39 @@ def _has_too_few(run: Run) -> bool:
     return run.num_draws - run.first_draw < _LEAST_DRAWS
 
 
-def _begin(kernel: Any, rankings: Rankings | Orders, key: Array, num_chains: int) -> Run:
+def _begin(
+    kernel: Any,
+    rankings: Rankings | Orders,
+    key: Array,
+    num_chains: int,
+    num_used: int | None = None,
+) -> Run:
     family = family_of_kernel(kernel)
     rankings = rankings if family is None else family.described(rankings)
-    return Run(kernel, rankings, key=key, num_chains=num_chains, progress=False)
+    given = {} if num_used is None else {"num_used": np.array(num_used, np.int32)}
+    settings: dict[str, Any] = dict(key=key, num_chains=num_chains, model_kwargs=given)
+    return Run(kernel, rankings, progress=False, **settings)
 
 
 def _begun(
     kernels: Mapping[str, Any], rankings: Rankings | Orders, key: Array, num_chains: int
 ) -> Iterator[tuple[str, Run]]:
     """Yield the run of each model, while the program of the next one is compiled."""
-    names = [*kernels]
-    following = _begin(kernels[names[0]], rankings, key, num_chains)
+    names, wide = [*kernels], dict[str, Any]()
+    if rankings.unique().num_rows < _MANY_ROWS:
+        wide = in_one_program(kernels)
+
+    def begin(name: str) -> Run:
+        kernel = kernels[name]
+        if name in wide:
+            return _begin(wide[name], rankings, key, num_chains, kernel.num_components)
+        return _begin(kernel, rankings, key, num_chains)
+
+    following = begin(names[0])
     for name, after in zip(names, [*names[1:], None], strict=True):
         run = following
         if after is not None:
-            following = _begin(kernels[after], rankings, key, num_chains)
+            following = begin(after)
         yield name, run
 
 
@@ -481,15 +513,15 @@ def _fit(
     max_draws: int,
     leaves_one_out: bool,
 ) -> _Fit:
-    table = run.diagnostics()
-    data = run.to_inference_data(max_draws=max_draws, log_likelihood=leaves_one_out)
+    table, mcmc = run.diagnostics(), _as_mcmc(kernel, run, max_draws)
+    data = to_inference_data(mcmc, mcmc._args[0], log_likelihood=leaves_one_out)
     values, bad_k, error = np.zeros(0), np.nan, np.nan
     if leaves_one_out:
         array = data["log_likelihood"]["rankings"].transpose("ranking", "chain", "draw")
         by_chain = np.asarray(array, np.float64)
         values, shapes = leave_one_out(by_chain.reshape(len(by_chain), -1), 1.0)
         bad_k, error = float(np.mean(shapes > BAD_K)), _error_of_draws(by_chain)
-    samples = run.get_samples(max_draws=max_draws)
+    samples = run.get_samples(max_draws=max_draws)  # by one program, of all components
     groups = float(np.mean(samples.get("num_clusters", 1.0)))
     outside = np.nan, np.nan
     if not isinstance(rankings, Comparisons):
@@ -508,6 +540,12 @@ def _fit(
     )
 
 
+def _as_mcmc(kernel: Any, run: Run, max_draws: int | None = None) -> MCMC:
+    """Return the draws of a run as those of the kernel of the model."""
+    mcmc = run.as_mcmc(max_draws)
+    return as_used(mcmc, kernel) if "num_used" in mcmc._kwargs else mcmc
+
+
 def _error_of_draws(values: np.ndarray) -> float:
     """Return how far the elpd may be off because the draws are few, as the chains differ in it.
 
@@ -522,7 +560,7 @@ def _error_of_draws(values: np.ndarray) -> float:
 def _evidence(kernel: Any, run: Run) -> tuple[float, float]:
     num_draws = run.num_draws - run.first_draw
     is_known = isinstance(kernel, TemperedMixture) and num_draws >= LEAST_DRAWS
-    return log_evidence(run) if is_known else (np.nan, np.nan)
+    return log_evidence(_as_mcmc(kernel, run)) if is_known else (np.nan, np.nan)
 
 
 def _share_outside(check: PredictiveCheck) -> float:

@@ -1,8 +1,9 @@
 """How many groups there are, as if there were fewer rankings than there are."""
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -14,7 +15,6 @@ from scipy.special import logsumexp
 
 from numpyro_rankings._system.memory import TooLittleMemoryError
 from numpyro_rankings.infer import TemperedMixture
-from numpyro_rankings.infer.tempered.padded import PaddedMixture
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.posterior.diagnostics import R_HAT_APART
 from numpyro_rankings.posterior.draws import Draws
@@ -22,6 +22,7 @@ from numpyro_rankings.posterior.ladders import LEAST_DRAWS, ladders_of, log_evid
 from numpyro_rankings.posterior.partitions import medoid_partition
 from numpyro_rankings.rankings import Orders, Rankings, check_rankings
 from numpyro_rankings.report.judgements import least_agreement
+from numpyro_rankings.report.one_program import as_used, common_width, sites_of_used
 from numpyro_rankings.report.path_time import PathTime
 from numpyro_rankings.run import Run
 from numpyro_rankings.run.loop import sharing_programs
@@ -36,8 +37,6 @@ _PROBABLE = 0.5  # a larger probability is more than not
 _LASTING = 2.0  # a number of groups lasts if its range has this factor
 _MUCH_LESS = 10.0  # log evidence by which a number that is not needed is below the largest one
 _DRAWS_OF_MEDOID = 60
-_TOGETHER = 4  # numbers of components that have one program
-_OF_LABELS = {"assignments", "cluster_sizes", "num_clusters", "alpha"}
 _PIECE = 50  # draws, after which it is looked whether they suffice
 _SETTLED_R_HAT, _SETTLED_ERROR = 1.05, 0.5
 
@@ -153,7 +152,8 @@ def group_path(
             draws = _draws_of(run, number, rankings)
             numbers.append(_read_number(run, draws, effective_sizes))
             if after_number is not None:
-                after_number(number, _as_mcmc(run, number, family))
+                warmup, kernel = run.num_sweeps - run.num_draws, TemperedMixture(family, number)
+                after_number(number, as_used(run.as_mcmc(), kernel, warmup))
             is_enough = _is_enough([*_weighted(numbers, log_prior)])
             if is_enough:
                 break
@@ -175,6 +175,24 @@ def group_path(
     return path.transpose("effective_size", ...)
 
 
+def programs_of_path(
+    rankings: Rankings,
+    family: Any,
+    max_components: int,
+    num_ladders: int,
+    devices: Sequence[jax.Device] | None,
+) -> Iterator[tuple[int, Callable[[], Run]]]:
+    """Yield what begins a run of each program of :func:`group_path`, and its most components.
+
+    Each is to be begun before the next one is asked for.
+    """
+    settings: dict[str, Any] = {"num_chains": num_ladders, "num_warmup": 0, "devices": devices}
+    runs = _Runs(family, rankings, max_components, jax.random.key(0), **settings)
+    for number in range(1, max_components + 1):
+        if runs.is_new(number):
+            yield runs._widths(number)[1], partial(runs.begin, number)
+
+
 class _Runs:
     """Begins the runs of all numbers of components, of which several have one program."""
 
@@ -183,7 +201,7 @@ class _Runs:
     ) -> None:
         self._family, self._rankings, self._most = family, rankings, most
         self._key, self._settings = key, settings
-        self._kernels = dict[int, PaddedMixture]()
+        self._kernels = dict[int, TemperedMixture]()
         self.is_full = False  # the memory
 
     def begin(self, number: int) -> Run:
@@ -211,12 +229,13 @@ class _Runs:
     def _widths(self, number: int) -> tuple[int, int]:
         """Return the least number of components that its program can have, and the usual one."""
         least = max(2, number)  # so that there are labels
-        return least, min(-(-number // _TOGETHER) * _TOGETHER, max(least, self._most))
+        return least, common_width(number, self._most)
 
     def _begin_in(self, width: int, number: int) -> Run:
-        kernel = self._kernels.setdefault(width, PaddedMixture(self._family, width))
+        if width not in self._kernels:
+            self._kernels[width] = TemperedMixture(self._family, width).padded(width)
         return Run(
-            kernel,
+            self._kernels[width],
             self._rankings,
             key=jax.random.fold_in(self._key, number),
             burn_in=0.0,
@@ -268,35 +287,8 @@ def _draws_of(run: Run, number: int, rankings: Rankings | None = None) -> Draws:
     """Return the draws of the components in use."""
     draws = Draws.of(run.as_mcmc(), rankings)
     assert draws.family is not None
-    samples = _of_used(draws.samples, draws.family.parameters, number)
+    samples = sites_of_used(draws.samples, draws.family.parameters, number)
     return replace(draws, samples=samples, num_components=number)
-
-
-def _of_used(sites: Mapping[str, Any], parameters: Iterable[str], number: int) -> dict[str, Any]:
-    """Return the sites of the components in use, (ladders, draws, …)."""
-    by_component = {"shares", "cluster_sizes", *parameters}
-    return {name: x[:, :, :number] if name in by_component else x for name, x in sites.items()}
-
-
-def _as_mcmc(run: Run, number: int, family: Any) -> MCMC:
-    """Return the ladders as those of a mixture of the components in use."""
-    kernel, padded = TemperedMixture(family, number), run.as_mcmc()
-    mcmc = MCMC(
-        kernel,
-        num_warmup=run.num_sweeps - run.num_draws,
-        num_samples=run.num_draws,
-        num_chains=padded.num_chains,
-        chain_method="vectorized",
-        progress_bar=False,
-    )
-    likelihood = kernel.ranking_family
-    sites = _of_used(padded._states[kernel.sample_field], likelihood.parameters, number)
-    if number == 1 and not likelihood.has_labels:  # then the sites have no axis of components
-        parameters = {name: sites[name][:, :, 0] for name in likelihood.parameters}
-        sites = {name: x for name, x in sites.items() if name not in _OF_LABELS} | parameters
-    mcmc._states = {**padded._states, kernel.sample_field: sites}
-    mcmc._args, mcmc._kwargs = padded._args, {}
-    return mcmc
 
 
 def _is_settled(run: Run, number: int, sizes: Sequence[float]) -> bool:

@@ -5,7 +5,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from numpyro_rankings._system import clock
@@ -156,9 +156,9 @@ class Display:
         self._width = len(line)
 
     def end(self, figures: Callable[[], Figures]) -> None:
-        """Leave the last figures where they are."""
+        """Leave the last figures where they are, without the time that is left."""
         if self._is_on():
-            self.show(figures())
+            self.show(replace(figures(), seconds_left=None))
             if self._handle is None:
                 print(file=sys.stderr, flush=True)
         self._handle, self._last, self._width = None, -math.inf, 0

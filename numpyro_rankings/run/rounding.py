@@ -25,6 +25,23 @@ def rounded_for(number: int, num_parts: int) -> int:
     return -(-rounded_up(number) // num_parts) * num_parts
 
 
+def rounded_alike(rankings: Rankings) -> tuple[range, range]:
+    """Return the numbers of rankings, and of rows, that :func:`round_rows` makes the same."""
+    number, num_rows = rounded_up(rankings.num_rankings), rounded_up(rankings.num_rows + 1)
+    numbers = range(_least(number), number + 1)
+    if num_rows >= number:  # each ranking has a row
+        return numbers, range(_least(number) - 1, number + 1)
+    return numbers, range(max(_least(num_rows) - 1, 1), num_rows)
+
+
+def _least(rounded: int) -> int:
+    """Return the least number that is rounded up to this one."""
+    least = rounded
+    while least > 1 and rounded_up(least - 1) == rounded:
+        least -= 1
+    return least
+
+
 def round_rows(rankings: Rankings) -> Rankings:
     """Round up the numbers of rows and rankings by rows of count 0, and take the names away.
 

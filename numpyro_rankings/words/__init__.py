@@ -31,6 +31,11 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def by_number(number: int, one: str, many: str) -> str:
+    """Return the words that go with a number: ``is`` with 1, ``are`` with 0 and with others."""
+    return one if number == 1 else many
+
+
 def in_minutes(number: float) -> str:
     """Return ``1 minute``, ``0.5 minutes``."""
     return f"{number:g} minute{'' if number == 1 else 's'}"
@@ -167,7 +172,7 @@ def _how(
 
 
 def _are(texts: Sequence[str]) -> str:
-    return "is" if len(texts) == 1 else "are"
+    return by_number(len(texts), "is", "are")
 
 
 def _in_line(level: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[str] | None:

@@ -110,7 +110,7 @@ def test_items_that_are_never_compared(capsys, tmp_path, kind):
     (tmp_path / f"x.{kind}").write_text(text)
     lines = described(capsys, f"x.{kind}")
     assert f"{SETS_APART}: were all items offered to all?" in lines
-    assert ("1 have ties (5%)" in lines) == (kind == "toi")
+    assert ("1 has ties (5%)" in lines) == (kind == "toi")
     (tmp_path / f"x.{kind}").write_text(text.replace("6: 4", "6: 4,1"))
     assert not any(line.startswith("no judge lists") for line in described(capsys, f"x.{kind}"))
 

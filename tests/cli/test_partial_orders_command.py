@@ -36,7 +36,7 @@ def assignments():
 
 READ = {
     "tied.csv": ["--layout", "ranks", "--judge", "id"],
-    "pairs.csv": [],
+    "pairs.csv": ["--columns", "model_a,model_b,winner"],
     "races.csv": "--layout ranks --judge race --offered DNF --not-offered DNS".split(),
 }
 MODELS = {
@@ -139,7 +139,8 @@ def test_describe_counts_ties(capsys):
 
 
 def test_describe_counts_pairs_and_cycles(capsys, folder):
-    lines = described(capsys, "pairs.csv")
+    own = ["--columns", "model_a,model_b,winner"]
+    lines = described(capsys, "pairs.csv", *own)
     assert "20 partial orders of 4 items, 5 of them different" in lines
     said = "4 of 20 comparisons are ties, which are read as no opinion: use --ties drop to leave"
     assert f"{said} them out" in lines and "4 have ties (20%)" in lines
@@ -152,12 +153,23 @@ def test_describe_counts_pairs_and_cycles(capsys, folder):
     (folder / "cycle.csv").write_text(cycle)
     lines = described(capsys, "cycle.csv", "--judge", "who")
     assert "comparisons: 2 by 2 judges" in lines
-    said = "another: a > b > c > a; 1 of 3 judges contradicts themselves, and is left out"
+    said = "another: a > b > c > a; 1 of 3 judges contradicts their own answers, and is left out"
     assert any(line.endswith(said) for line in lines)
+    fit_says = (
+        "fit, compare and assign refuse what is left out here. Add --cycles drop to leave it out"
+    )
+    both = f"{fit_says}, or --cycles mistakes to learn how probable a mistake is"
+    assert both in lines
     assert main(["fit", "cycle.csv", "--judge", "who"]) == 2
     message = capsys.readouterr().err
     assert "judge 'u1': the preferences contradict one another: a > b > c > a" in message
     assert message.strip().endswith("fit cycle.csv --judge who --cycles drop")
+    (folder / "self.csv").write_text("winner,loser\na,b\nb,b\nb,c\n")
+    lines = described(capsys, "self.csv")
+    assert "1 line with an item against itself left out: self.csv:3" in lines
+    assert fit_says in lines and both not in lines
+    assert main(["fit", "self.csv"]) == 2
+    assert capsys.readouterr().err.strip().endswith("fit self.csv --cycles drop")
     lines = described(capsys, "cycle.csv")
     apart = "no judge compares items of different sets, which are {a, b and c} and {d and e}: how"
     assert any(line.removeprefix("note: ").startswith(apart) for line in lines)
@@ -251,7 +263,8 @@ def test_models_that_compare_leaves_out(folder, capsys, monkeypatch):
 def test_describe_counts_mistakes(with_cycles, capsys, folder):
     lines = described(capsys, "pairs.csv", *MISTAKES, "--plot", "page.html")
     assert "4 judges of 4 items, 2 of them different" in lines
-    assert any(x.startswith("1 of 4 judges contradicts themselves; any comparison") for x in lines)
+    said = "1 of 4 judges contradicts their own answers; any comparison"
+    assert any(x.startswith(said) for x in lines)
     models = "Which model: --model mallows or plackett-luce only, because comparisons may be"
     assert any(x.startswith(models) for x in lines)
     assert "1 of 4 judges contradicts" in (folder / "page.html").read_text(encoding="utf-8")

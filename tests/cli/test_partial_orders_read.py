@@ -190,7 +190,7 @@ BAD = {
     "an item of a judge twice, apart": (
         "judge,item,rank\nx,a,1\ny,b,1\nx,a,2\ny,a,1\nz,b,1\nz,a,2\n",
         [],
-        ["table.csv:4: judge 'x' ranks 'a' twice; if these are two answers, --duplicates"],
+        ["table.csv:4: judge 'x' ranks 'a' twice, also in table.csv:2; if these are two answers,"],
     ),
 }
 

@@ -49,7 +49,7 @@ def test_the_last_line_is_a_command_that_works(folder, capsys):
     assert main(shlex.split(command)[1:]) == 0
     shown = capsys.readouterr()
     assert shown.out.startswith("5 partial orders of 3 items")
-    assert "1 of 5 judges tie items, which is read as no opinion" in shown.err
+    assert "1 of 5 judges ties items, which is read as no opinion" in shown.err
     assert "read as not ranked: '-1' in 1 cell, '99' in 1 cell" in shown.err
 
 
@@ -72,7 +72,8 @@ def test_one_question_is_told_as_before(folder, capsys):
 def test_what_only_a_person_can_answer(folder, capsys):
     (folder / "t.csv").write_text("a,b,c\n1,2,99\n2,5,1\n2,1,3\n3,1,2\n")
     lines = asked(capsys, "describe", "t.csv")
-    assert "rank 5" in lines[-3] and lines[-2].startswith("The last question needs a decision")
+    assert "rank 5" in lines[-2] and lines[-1].startswith("The last question needs a decision")
+    assert lines[-1].endswith("Add its option, and for the others --layout ranks --missing 99")
     (folder / "t.csv").write_text("winner,loser\nb,b\na,a\n")
     assert len(asked(capsys, "describe", "t.csv")) == 1
     (folder / "t.csv").write_text("winner,loser\na,b\na,a\n")

@@ -25,7 +25,7 @@ from numpyro_rankings.components import (
     PlackettLuceWeights,
     SparseCounts,
 )
-from numpyro_rankings.components.family import take
+from numpyro_rankings.components.family import put, take
 
 RNG = np.random.default_rng(0)
 POINTS = RNG.normal(size=(7, 2)) + [1.0, -0.5]
@@ -277,6 +277,79 @@ def test_parameters_in_many_dimensions():
     covariance = np.linalg.inv(root.astype(float).T @ root.astype(float))
     expected = stats.multivariate_normal(mean.astype(float), covariance)
     np.testing.assert_allclose(found, expected.logpdf(points.mean), rtol=1e-3)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 5, 8])
+def test_wishart_clusters_in_any_dimension(d):
+    """Up to four dimensions the factors of matrices are written out: against float64."""
+    rng = np.random.default_rng(d)
+    x = 20.0 + rng.normal(size=(12, d)) @ rng.normal(size=(d, d))
+    labels, scale = np.repeat([0, 1, 2], [2, 4, 6]), np.eye(d) + 0.3
+    family = NormalInverseWishart(np.full(d, 19.0), 0.4, d + 1.5, scale)
+    points = family.statistics(x)
+
+    @jax.jit
+    def scores(points):
+        clusters = family.of_clusters(points, labels, 4)  # the last is empty
+        one = jax.tree.map(lambda x: x[:, None], points)
+        table = family.log_predictive(jax.tree.map(lambda x: x[None], clusters), one)
+        return table, family.log_marginal(clusters)
+
+    def log_predictive(before, new):
+        n = len(before)
+        number, df = 0.4 + n, d + 1.5 + n
+        mean = before.mean(0) if n else np.zeros(d)
+        center, step = (0.4 * 19.0 + n * mean) / number, mean - 19.0
+        matrix = (
+            scale + (before - mean).T @ (before - mean) + 0.4 * n / number * np.outer(step, step)
+        )
+        v = df - d + 1
+        return stats.multivariate_t(center, matrix * (number + 1) / (number * v), df=v).logpdf(new)
+
+    parts = [x[labels == c] for c in range(4)]
+    table, log_marginal = jax.device_get(scores(points))
+    for c, part in enumerate(parts):
+        np.testing.assert_allclose(table[:, c], log_predictive(part, x), rtol=2e-4, atol=2e-4)
+        expected = sum(float(log_predictive(part[:i], part[i])) for i in range(len(part)))
+        assert log_marginal[c] == pytest.approx(expected, rel=2e-4, abs=2e-4)
+
+
+def test_wishart_clusters_of_many_degrees_of_freedom():
+    d, df = 8, 1e10
+    family = NormalInverseWishart(np.zeros(d), 1.0, df, df * np.eye(d))
+    points = family.statistics(np.ones((1, d)))
+    clusters = family.of_clusters(points, np.zeros(1, int), 2)  # the second is empty
+    expected = stats.multivariate_normal(np.zeros(d), 2.0 * np.eye(d)).logpdf(np.ones(d))
+    assert family.log_predictive(clusters, points)[1] == pytest.approx(expected, rel=1e-4)
+
+
+def test_statistics_after_many_moves():
+    """A thousand points a thousand from the origin, each moved once: no digits are lost."""
+    rng = np.random.default_rng(0)
+    size, slots = 1000, 4
+    first, last = rng.integers(slots, size=(2, size))
+    x = 1000.0 + 4.0 * rng.normal(size=(slots, 2))[first] + rng.normal(size=(size, 2))
+    family = NormalInverseWishart([1000.0, 1000.0], 0.1, 4.0, np.eye(2))
+
+    @jax.jit
+    def scores(points):
+        def move(clusters, inputs):
+            old, new, point = inputs
+            clusters = put(clusters, old, family.subtract(take(clusters, old), point))
+            return put(clusters, new, family.add(take(clusters, new), point)), None
+
+        clusters = family.of_clusters(points, first, slots)
+        clusters, _ = jax.lax.scan(move, clusters, (first, last, points))
+        one = jax.tree.map(lambda x: x[:, None], points)
+        tables = [
+            family.log_predictive(jax.tree.map(lambda x: x[None], some), one)
+            for some in (clusters, family.of_clusters(points, last, slots))
+        ]
+        return jnp.stack(tables)
+
+    moved, summed = jax.device_get(scores(family.statistics(x)))
+    assert np.isfinite(summed).all()
+    np.testing.assert_allclose(moved, summed, rtol=0, atol=5e-3)
 
 
 def test_families_without_draws():

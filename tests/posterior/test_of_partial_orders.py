@@ -354,7 +354,8 @@ def test_models_whose_sums_are_too_large_are_left_out(monkeypatch):
     assert left_out == [said]
     assert comparable_models(default_models(STRICT), STRICT)[1] == []
     # what is compared by default says so at its end
-    run = SimpleNamespace(num_draws=9, first_draw=0, until=lambda **_: True)
+    sweeps = {"until": lambda **_: True, "extend": lambda _: None}
+    run = SimpleNamespace(num_draws=9, first_draw=0, **sweeps)
     monkeypatch.setattr(comparison, "_begin", lambda *_: run)
     fit = comparison._Fit(None, np.zeros(wide.num_rankings), *[0.0] * 9)
     monkeypatch.setattr(comparison, "_fit", lambda *_: fit)

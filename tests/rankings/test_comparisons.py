@@ -141,7 +141,7 @@ def test_items_are_counted_by_what_was_said_more_often():
     assert sets_apart(GIVEN) == []
     even = Comparisons.from_pairs(TABLE.iloc[[2, 5]], "judge")  # as often one way as the other
     assert sets_apart(even) == [] and item_counts(even).first.tolist() == [1, 1]
-    assert mistakes_in_words(GIVEN).startswith("2 of 2 judges contradict themselves; any ")
+    assert mistakes_in_words(GIVEN).startswith("2 of 2 judges contradict their own answers; any ")
     texts = rows_in_words(GIVEN)
     assert set(texts[1].split("; ")) == {"maté > tea (2 times)", "tea > maté"}
     assert set(texts[0].split("; ")) == {"tea > coffee (2 times)", "coffee > cocoa", "cocoa > tea"}

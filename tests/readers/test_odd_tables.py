@@ -244,6 +244,26 @@ DECISIONS = {
         "set,item1,item2,item3,best,worst\n1,A,B,C,A,C\n2,B,C,D,D,B\n3,A,C,D,D,C\n",
         "seem to say the best and the worst of the items in 'item1', 'item2'",
     ),
+    "the best and the worst, each in a row": (
+        "resp,task,drink,best,worst\n1,1,A,1,0\n1,1,B,0,0\n1,1,C,0,1\n2,1,A,0,1\n2,1,B,1,0\n",
+        "seem to mark the best and the worst of rows that belong together: write these as one list",
+    ),
+    "the best and the worst as marks": (
+        "id,A,B,C,D\n1,best,,worst,\n2,,Best,,Worst\n3,best,worst,,\n",
+        "the columns 'A', 'B', 'C', 'D' mark the best and the worst item of each row: write each",
+    ),
+    "comparisons with a judge in each row": (
+        "judge,preference\na,Tea>Milk\na,Milk>Juice\nb,Milk>Tea\nb,Tea>Juice\n",
+        "if each row compares two items, write these in two columns and add layout='pairs'",
+    ),
+    "numbers of wins between the items": (
+        "team,Ann,Bob,Cid,Dan\nAnn,,3,2,1\nBob,1,,4,2\nCid,2,1,,3\nDan,3,2,1,\n",
+        "and nothing in its column: numbers of wins are read from a table with a line for each two",
+    ),
+    "lists that leave the own item out": (
+        "voter,SWE,NOR,MLT,ITA\nSWE,,1,2,\nNOR,1,,2,\nMLT,2,1,,\nITA,1,,2,\n",
+        "write a word such as 'own' into these cells and add not_offered='own'",
+    ),
     "scores that a spreadsheet made dates": (
         "home,away,result\nA,B,02-Jan\nB,C,2-0\nC,A,1-1\nB,A,01-Mar\n",
         "makes dates of scores such as 2-1: write them as 2:1",
@@ -277,3 +297,170 @@ def test_places_of_one_question_are_read(tmp_path):
     assert joined(read_survey(path, "orders")) == ["A B C", "B A C"]
     with refusal("'Q1_1' and 'Q2_1' are both a first place", "columns='Q1_*'"):
         read_survey(write(tmp_path, "Q1_1,Q1_2,Q2_1,Q2_2\nA,B,x,y\n", "u.csv"), "orders")
+
+
+@pytest.mark.parametrize("layout", ["csv", "xlsx"])
+def test_nobody_is_offered_the_own_item(tmp_path, layout):
+    rows = ["to,SWE,NOR,MLT,ITA", "SWE,,1,2,3", "NOR,2,,1,3", "MLT,3,2,,1", "ITA,1,3,2,"]
+    if layout == "csv":
+        path = write(tmp_path, "\n".join(rows), "t.csv")
+    else:
+        path = tmp_path / "t.xlsx"
+        book = openpyxl.Workbook()
+        for row in rows:
+            book.active.append([int(x) if x.isdecimal() else x or None for x in row.split(",")])
+        book.save(path)
+    said, survey = answers_of(path)
+    assert said == {"judge": "to", "layout": "ranks", "unranked": "not-offered"}
+    offered = survey.rankings.offered()[survey.rankings.row_index[survey.label_index]]
+    assert (~offered).nonzero()[1].tolist() == [0, 1, 2, 3]
+    # not by chance: a judge who ranks the own item may be called so
+    path = write(tmp_path, "who,SWE,NOR,MLT\nSWE,1,2,\nNOR,2,1,\nMLT,2,1,\n", "u.csv")
+    assert read_survey(path, "ranks", judge="who").rankings.num_rankings == 3
+
+
+def test_points_for_all_but_the_own_item(tmp_path):
+    """Those of a song contest: ten of eleven others get some, and nobody the own item."""
+    names, points = "ABCDEFGHIJKL", [12, 10, 8, 7, 6, 5, 4, 3, 2, 1]
+    given = {x: dict(zip((names * 2)[k + 1 :], points, strict=False)) for k, x in enumerate(names)}
+    rows = [f"{x}," + ",".join(str(of.get(y, "")) for y in names) for x, of in given.items()]
+    path = write(tmp_path, "\n".join(["country," + ",".join(names), *rows]), "t.csv")
+    said = {"layout": "ranks", "judge": "country", "highest_first": True, "gaps": "close"}
+    lists = [" ".join((names * 2)[k + 1 : k + 11]) for k in range(12)]
+    with refusal("write a word such as 'own' into these cells and add not_offered='own'; "):
+        read_survey(path, **said)
+    below = read_survey(path, **said, unranked="below")
+    assert joined(below) == lists and below.judges == list(names)
+    assert below.rankings.choice_sets is None
+    for k, row in enumerate(rows):
+        cells = row.split(",")
+        rows[k] = ",".join([*cells[: k + 1], "own", *cells[k + 2 :]])
+    path = write(tmp_path, "\n".join(["country," + ",".join(names), *rows]), "u.csv")
+    survey = read_survey(path, **said, not_offered="own")
+    offered = survey.rankings.offered()[survey.rankings.row_index[survey.label_index]]
+    assert joined(survey) == lists and (~offered).nonzero()[1].tolist() == list(range(12))
+
+
+def test_ties_and_full_lists_of_all_but_the_own_item(tmp_path):
+    tied = "c,A,B,C,D\nA,,1,1,3\nB,1,,2,3\nC,3,1,,1\nD,1,3,1,\n"
+    path = write(tmp_path, tied, "t.csv")
+    with refusal("add not_offered='own'; unranked='below' ranks it below the others"):
+        read_survey(path, "ranks", judge="c", ties="exact")
+    survey = read_survey(path, "ranks", judge="c", ties="exact", unranked="below")
+    levels = survey.rankings.levels_of_items()[survey.rankings.row_index[survey.label_index]]
+    assert levels.tolist() == [[-1, 0, 0, 1], [0, -1, 1, 2], [1, 0, -1, 0], [0, 1, 0, -1]]
+    full = "to,SWE,NOR,MLT,ITA\nSWE,,1,2,3\nNOR,2,,1,3\nMLT,3,2,,1\nITA,1,3,2,\n"
+    path = write(tmp_path, full, "u.csv")
+    below = read_survey(path, "ranks", judge="to", unranked="below")
+    assert joined(below)[0] == "NOR MLT ITA" and below.rankings.choice_sets is None
+
+
+def test_a_column_that_is_as_that_of_an_item_is_asked_about(tmp_path):
+    rows = ["judge,Tea,Cola,Milk,Sex", "a,1,2,3,1", "b,2,1,3,2", "c,3,1,2,3", "d,1,3,2,1"]
+    with refusal("is 'Sex' part of the ranking? Without it 4 of 4 rows have", "about='Sex'"):
+        read_survey(write(tmp_path, "\n".join(rows), "t.csv"), "ranks", judge="judge")
+    survey = read_survey(tmp_path / "t.csv", "ranks", judge="judge", about="Sex")
+    assert survey.rankings.num_items == 3 and not survey.rankings.are_partial
+
+
+def test_the_best_and_the_worst_in_columns_called_so(tmp_path):
+    """Also where no item is both somewhere."""
+    text = "resp,best,worst\n1,Tea,Juice\n2,Water,Cola\n3,Coffee,Milk\n"
+    said, survey = answers_of(write(tmp_path, text, "t.csv"))
+    assert said == {"columns": ["best", "worst"], "layout": "pairs"}
+    assert pairs_in_order(survey) == ["Tea Juice", "Water Cola", "Coffee Milk"]
+
+
+NOTED = "judge,a,b,c\nAnn,1,2,3\nBob Lee,2,1,3\nTotal,3,3,6\n"
+
+
+@pytest.mark.parametrize("below", ["Cid,,,", "Cid Low,,,", "12,,,", ",,1,", "Cid,,,\nTotal,,,"])
+def test_answers_below_totals_are_no_notes(tmp_path, below):
+    path = write(tmp_path, f"{NOTED}{below}\n", "t.csv")
+    with refusal("t.csv:4: this row seems to have totals, because 'Total' is in its first cell"):
+        read_survey(path, "ranks", judge="judge")
+    orders = "judge,1st,2nd\nAnn,a,b\nTotal,b,a\nBob,,\n"
+    with refusal("t.csv:3: this row seems to have totals, because 'Total' is in its first cell"):
+        read_survey(write(tmp_path, orders, "t.csv"), "orders", judge="judge")
+    ranks = "a,b,c\n1,2,3\n2,1,3\nTotal,,\n1,,\n,1,\n"
+    with refusal("t.csv:4: this row seems to have totals, because 'Total' is in its first cell"):
+        read_survey(write(tmp_path, ranks, "t.csv"), "ranks")
+
+
+@pytest.mark.parametrize("below", ["Source: a survey,,,", ",see page 3,,", "* means of Ann,,,"])
+def test_notes_below_totals(tmp_path, below):
+    path = write(tmp_path, f"{NOTED}{below}\nSD,1,1,0\nRead on May 3,,,\n", "t.csv")
+    survey = read_survey(path, "ranks", judge="judge")
+    assert survey.judges == ["Ann", "Bob Lee"] and joined(survey) == ["a b c", "b a c"]
+    assert survey.notes[:2] == [
+        f"left out, because 'Total' is in its first cell: {path}:4, {path}:6",
+        f"left out, as notes below: {path}:5, {path}:7",
+    ]
+
+
+@pytest.mark.parametrize("lists", ["a, b, c|b, c, a|c, a, b|a, c, b", "1,2,3|2,3,1|3,1,2|1,3,2"])
+def test_numbers_of_judges_before_lists(tmp_path, lists):
+    lines = [f"{k}: {x}\n" for k, x in enumerate(lists.split("|"), 1)]
+    said, survey = answers_of(write(tmp_path, "".join(lines), "t.txt"))
+    assert said == {"header": "none", "layout": "cell", "judge": "1"}
+    expected = [x.replace(",", " ").replace("  ", " ") for x in lists.split("|")]
+    assert joined(survey) == expected and survey.judges == ["1", "2", "3", "4"]
+    path = write(tmp_path, "".join(lines), "t.txt")
+    with refusal("judge='1' if they number the judges, or count='1' if they count them"):
+        read_survey(path)
+    counted = read_survey(path, "cell", header="none", count="1")
+    assert counted.rankings.num_rankings == 10
+    said, _ = answers_of(write(tmp_path, "".join(lines[::-1]), "t.txt"))
+    assert said == {"header": "none", "layout": "cell", "count": "1"}
+
+
+def test_a_tie_of_one_judge(tmp_path):
+    text = "judge,item,rank\nx,a,1\nx,b,1\ny,a,1\ny,b,2\n{}"
+    for more, said in (("", "this judge"), ("z,a,1\nz,b,1\n", "the judges")):
+        notes = " ".join(read_survey(write(tmp_path, text.format(more), "t.csv")).notes)
+        assert f"use ties='drop' to leave out {said}, or ties='order' to put" in notes
+
+
+@pytest.mark.parametrize(
+    ("columns", "said", "pairs"),
+    [
+        ("item1,item2,choice", "aa", ["tea rum", "gin tea"]),
+        ("left,right,vote", "AB", ["tea rum", "tea gin"]),
+        ("home,away,result", "AA", ["rum tea", "tea gin"]),
+        ("team1,team2,result", "HA", ["tea rum", "tea gin"]),
+    ],
+)
+def test_the_letter_a_is_the_first_item_or_the_away_team(tmp_path, columns, said, pairs):
+    path = write(tmp_path, f"{columns}\ntea,rum,{said[0]}\ngin,tea,{said[1]}\n", "t.csv")
+    assert pairs_in_order(read_survey(path)) == pairs
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.txt"])
+def test_lists_of_json_without_a_header(tmp_path, name):
+    lists = ['["tea", "rum", "gin"]', '["rum", "tea", "gin"]', '["tea", "gin", "rum"]']
+    quoted = (
+        ['"' + x.replace('"', '""') + '"' for x in lists]
+        if name == "t.csv"
+        else [x.replace(", ", ",") for x in lists]
+    )
+    said, survey = answers_of(write(tmp_path, "\n".join(quoted) + "\n", name))
+    assert said == {"header": "none"} and len(survey.rankings) == 3
+
+
+def test_letters_of_candidates_are_kept(tmp_path):
+    rows = "judge,1st,2nd,3rd\nu,Ann,Bob,C\nv,Bob,Ann,C\nw,C,Ann,Bob\n"
+    said, survey = answers_of(write(tmp_path, rows, "t.csv"))
+    assert said == {"judge": "judge", "items": ["Ann", "Bob", "C"]}
+    assert survey.rankings.lengths.tolist() == [3, 3, 3]
+    rows = "judge,1st,2nd,3rd\nu,A,B,C\nv,B,A,overvote\nw,C,A,undervote\n"
+    said, survey = answers_of(write(tmp_path, rows, "u.csv"))
+    assert said == {"judge": "judge"} and set(survey.rankings.items) == set("ABC")
+
+
+@pytest.mark.parametrize("name", ["voters", "Anzahl", "Nb de votants", "people"])
+def test_numbers_of_voters_are_counts(tmp_path, name):
+    rows = f"{name},1st,2nd\n42,tea,rum\n26,rum,tea\n15,tea,rum\n"
+    said, survey = answers_of(write(tmp_path, rows, "t.csv"))
+    assert said == {"count": name} and len(survey.rankings) == 83
+    said, _ = answers_of(write(tmp_path, "voters,1st,2nd\n1,tea,rum\n2,rum,tea\n", "u.csv"))
+    assert said == {"judge": "voters"}

@@ -81,18 +81,24 @@ def test_numbers_of_games():
     frame = pd.DataFrame(WINS, columns=["winner", "loser"]).assign(games=[3, 1, 1, 2])
     read = read_rankings(frame, count="games")
     assert read == PartialOrders.from_pairs(frame, count="games") and len(read) == 7
-    with refusal("expected a positive whole number, got '0'"):
-        read_rankings(frame.assign(games=[3, 0, 1, 2]), count="games")
+    survey = read_survey(frame.assign(games=[3, 0, 1, 2]), count="games")
+    said = [" ".join(x) for x in WINS]
+    assert sorted(pairs_of(survey)) == sorted([said[0]] * 3 + [said[2]] + [said[3]] * 2)
+    assert "1 line with 0 games left out: row 2" in survey.notes
+    with refusal("expected a positive whole number, got '-1'"):
+        read_rankings(frame.assign(games=[3, -1, 1, 2]), count="games")
 
 
 def test_what_may_name_the_judges_is_said():
-    frame = pd.DataFrame(WINS, columns=["winner", "loser"]).assign(user=list("xxyy"))
+    frame = pd.DataFrame(WINS, columns=["winner", "loser"]).assign(case_id=list("xxyy"))
     notes = read_survey(frame).notes
     assert (
-        "each line is read as a judge of its own: use judge='user' if 'user' names the judges"
+        "each line is read as a judge of its own: use judge='case_id' if 'case_id' names the judges"
         in notes
     )
-    assert "columns left out: 'user'" in notes
+    assert "columns left out: 'case_id'" in notes
+    frame["case_id"] = list("wxyz")
+    assert read_survey(frame).notes[-1] == "columns left out: 'case_id'"
 
 
 @pytest.mark.parametrize(
@@ -168,7 +174,8 @@ def test_ties_are_counted_as_the_games_and_the_judges():
     said = "5 of 7 comparisons are ties, and are left out, with 3 judges who have no others"
     assert said in survey.notes and "comparisons: 2 by 2 judges" in survey.notes
     assert survey.rankings.num_rankings == 2
-    survey = read_survey(answers[:2], judge="who", ties="drop")
+    columns = ["model_a", "model_b", "winner"]
+    survey = read_survey(answers[:2], judge="who", columns=columns, ties="drop")
     assert "1 of 2 comparisons is a tie, and is left out" in survey.notes
 
 
@@ -190,14 +197,15 @@ CYCLE = [("a", "b", "Ann"), ("b", "c", "Ann"), ("c", "a", "Ann"), ("a", "b", "Bo
 def test_cycles():
     frame = pd.DataFrame(CYCLE, columns=["winner", "loser", "judge"])
     said = "judge 'Ann': the preferences contradict one another: a > b > c > a; 1 of 2 judges"
-    with refusal(said, "contradicts themselves; cycles='drop' leaves such judges out"):
+    with refusal(said, "contradicts their own answers; cycles='drop' leaves such judges out"):
         read_survey(frame, judge="judge")
     survey = read_survey(frame, judge="judge", cycles="drop")
     assert survey.judges == ["Bob"] and pairs_of(survey) == ["a b"]
-    assert f"{said} contradicts themselves, and is left out" in survey.notes
+    assert f"{said} contradicts their own answers, and is left out" in survey.notes
     assert "comparisons: 1 by 1 judge" in survey.notes  # those that are left
-    assert len(read_rankings(frame)) == 4  # each line a judge of its own
-    with refusal("a > b > c > a: cycles='drop' leaves none"):
+    # each line a judge of its own
+    assert len(read_rankings(frame, columns=["winner", "loser"])) == 4
+    with refusal("a > b > c > a; cycles='drop' leaves none, and cycles='mistakes' learns how"):
         read_survey(frame[:3], judge="judge", cycles="drop")
     with refusal("cycles goes with the layout pairs, not with ranks"):
         read_survey(pd.DataFrame({"a": [1], "b": [2]}), "ranks", cycles="drop")
@@ -209,7 +217,9 @@ def test_cycles_as_mistakes():
     survey = read_survey(frame, judge="judge", cycles="mistakes")
     assert survey.rankings == Comparisons.from_pairs(frame, "judge")
     assert survey.judges == ["Ann", "Bob"] and survey.label_index.tolist() == [0, 1]
-    said = "1 of 2 judges contradicts themselves; any comparison may be a mistake, all with the"
+    said = (
+        "1 of 2 judges contradicts their own answers; any comparison may be a mistake, all with the"
+    )
     assert any(text.startswith(said) for text in survey.notes)
     outcomes = pd.DataFrame(
         [*[("x", "y", "a", 1)] * 3, ("x", "y", "b", 1), ("y", "z", "tie", 1), ("z", "x", "a", 2)],
@@ -226,7 +236,7 @@ def test_cycles_as_mistakes():
     merged = read_rankings(twice, judge="judge", cycles="mistakes")
     assert merged.num_rows == 2 and merged.counts.tolist() == [2, 2]
     with refusal("cycles='mistakes' needs the judges, by judge=: without it each line is a judge"):
-        read_survey(frame, cycles="mistakes")
+        read_survey(frame, columns=["winner", "loser"], cycles="mistakes")
     with refusal("top=1 goes with lists in which no items are tied", "does not go with pairs"):
         read_survey(frame, judge="judge", cycles="mistakes", top=1)
     with refusal("cycles is 'refuse' or 'drop' or 'mistakes', not 'keep'"):
@@ -330,7 +340,8 @@ def test_names_of_columns_come_before_codes():
 def test_lines_that_compare_an_item_with_itself(tmp_path):
     text = "judge,winner,loser\nx,a,b\nx,b,b\ny,b,c\ny,c,c\ny,c,a\nz,a,a\n"
     path = write(tmp_path, text, "t.csv")
-    for settings in ({}, {"judge": "judge"}):
+    own = {"columns": ["winner", "loser"]}  # each line a judge of its own
+    for settings in (own, {"judge": "judge"}):
         with refusal(
             "t.csv:3: compares item 'b' with itself, as in 2 other lines: 5, 7; correct the names, "
             "or leave such lines out, as cycles='drop' does"
@@ -339,13 +350,13 @@ def test_lines_that_compare_an_item_with_itself(tmp_path):
         survey = read_survey(path, cycles="drop", **settings)
         assert survey.rankings.items == ("a", "b", "c")
         assert any("3 lines with an item against itself left out: " in x for x in survey.notes)
-    assert pairs_of(read_survey(path, cycles="drop")) == ["a b", "b c", "c a"]
+    assert pairs_of(read_survey(path, cycles="drop", **own)) == ["a b", "b c", "c a"]
     assert survey.judges == ["x", "y"] and len(survey.rankings) == 2
     assert "comparisons: 3 by 2 judges" in survey.notes
-    alike = read_survey(path, cycles="drop", aliases={"c": "b"})
+    alike = read_survey(path, cycles="drop", aliases={"c": "b"}, **own)
     assert pairs_of(alike) == ["a b", "b a"]
     with refusal("t.csv:2: compares item 'a' with itself, as in 5 other lines: 3, 4, 5, 6, 7"):
-        read_survey(path, cycles="drop", aliases={"c": "a", "b": "a"})
+        read_survey(path, cycles="drop", aliases={"c": "a", "b": "a"}, **own)
 
 
 def test_comparisons_are_counted_without_those_who_are_left_out():
@@ -387,14 +398,14 @@ ODD = "judge,winner,loser,n,age\nx,a,b,2,30\n{},b,c,{},{}\ny,c,a,1,50\n{},a,c,1,
 )
 def test_what_lines_say_of_their_judge(tmp_path, cells, options, said):
     path = write(tmp_path, ODD.format(*cells), "t.csv")
+    options = {"columns": ["winner", "loser"]} | options
     with refusal(said):
         read_survey(path, judge="judge", **options)
-    number = 7 if options == {"count": "n"} else 4
-    without = {"columns": ["winner", "loser"]} | options
-    assert len(read_survey(path, **without).rankings) == number  # without the judges
-    if options and cells[0]:  # without the option
-        read_survey(path, judge="judge", cycles="drop")
-    if not options:
+    number = 7 if "count" in options else 4
+    assert len(read_survey(path, **options).rankings) == number  # without the judges
+    if len(options) > 1 and cells[0]:  # without the option
+        read_survey(path, judge="judge", columns=["winner", "loser"], cycles="drop")
+    if len(options) == 1:
         ranks = write(tmp_path, "judge,a,b\nx,1,2\n,2,1\n,1,2\n", "r.csv")
         with refusal("r.csv:3: column 'judge' is empty, as in 1 other line: 4: who is it?"):
             read_survey(ranks, "ranks", judge="judge")

@@ -100,8 +100,7 @@ def test_tables_of_few_ratings_are_hardly_ever_turned():
 
 SCALES = {
     "words": ["Bad", "Poor", "OK", "Good", "Great"],
-    "stars": ["★" * k for k in range(1, 6)],
-    "numbers with a unit": [f"{k} stars" for k in range(1, 6)],
+    "numbers with a unit": [f"{k} euros" for k in range(1, 6)],
 }
 
 

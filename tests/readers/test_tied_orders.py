@@ -99,7 +99,7 @@ def test_refusals_of_ties_name_partial_orders(tmp_path):
         Rankings.from_preflib(tied)
     with refusal("PartialOrders.from_preflib reads it"):
         Rankings.from_preflib(write(tmp_path, CAT, "small.cat"))
-    with refusal("1 ranking of 1 have ties, which PartialOrders.from_ranks takes; read_rankings("):
+    with refusal("1 ranking of 1 has ties, which PartialOrders.from_ranks takes; read_rankings("):
         Rankings.from_ranks([[1, 2, 2, 3]])
     with options_of_commands(), pytest.raises(RankingsError, match=r"skip passes over ties$"):
         Rankings.from_preflib(tied)

@@ -47,7 +47,7 @@ def test_numbers_of_wins_of_judges():
     frame = pd.DataFrame(
         [x.split(",") for x in TEXT.split()], columns=["who", "a", "b", "won_a", "won_b"]
     )
-    with refusal("cycles='drop' leaves such judges out"):
+    with refusal("2 of 2 judges contradict their own answers; cycles='drop' leaves none"):
         read_survey(frame, judge="who")
     survey = read_survey(frame, judge="who", cycles="mistakes")
     assert survey.judges == ["x", "y"] and survey.rankings.wins.sum() == 8

@@ -11,7 +11,6 @@ from numpyro_rankings import Draws, Rankings, group_path, lasting_number, to_inf
 from numpyro_rankings._system.memory import TooLittleMemoryError
 from numpyro_rankings.distributions import GeneralizedMallows
 from numpyro_rankings.infer import TemperedMixture
-from numpyro_rankings.infer.tempered.padded import PaddedMixture
 from numpyro_rankings.report.group_path import (
     _agreed_size,
     _count_groups,
@@ -129,7 +128,7 @@ def test_a_path_of_one_number_and_one_that_ends_for_want_of_memory(monkeypatch):
         if kernel.num_components > 2:
             raise TooLittleMemoryError("three do not fit")
 
-    monkeypatch.setattr(PaddedMixture, "_check_memory", check_memory)
+    monkeypatch.setattr(TemperedMixture, "_check_memory", check_memory)
     path = group_path(rankings, "plackett-luce", 5, **settings)
     assert path["num_components"].values.tolist() == [1, 2] and path.attrs["ended"] == "memory"
     assert "1 to 2 components, for which there was memory" in path_in_words(path)

@@ -107,7 +107,8 @@ def test_comparisons_that_may_be_mistakes(model, folder, monkeypatch, capsys):
     printed = " ".join(capsys.readouterr().out.split())
     for text in (page.replace("&#39;", "'"), printed):
         assert said in text and left_out in text
-    assert "12 rankings (4 distinct) of 4 items; 4 of 12 judges contradict themselves; any" in page
+    said = "12 rankings (4 distinct) of 4 items; 4 of 12 judges contradict their own answers; any"
+    assert said in page
     assert "Does the model fit" not in page
     clusters = read_csv("clusters.csv")
     (mean,) = {row["mistake_probability"] for row in clusters}

@@ -22,7 +22,7 @@ from numpyro_rankings.infer import (
 from numpyro_rankings.run.kernels import KernelTraits
 from numpyro_rankings.run.loop import SweepLoop
 from numpyro_rankings.run.placement import Placement
-from numpyro_rankings.run.rounding import round_rows, rounded_up
+from numpyro_rankings.run.rounding import round_rows, rounded_alike, rounded_up
 from numpyro_rankings.run.settings import Settings
 
 FIVE = Rankings.from_orderings([*LISTS, LISTS[0]], num_items=4)
@@ -75,6 +75,33 @@ def test_sizes():
     numbers = np.arange(17, 5000)
     rounded = np.array([rounded_up(int(number)) for number in numbers])
     assert np.all((rounded >= numbers) & (rounded <= 1.125 * numbers))
+
+
+def of_size(number, num_rows):
+    """So many rankings of 6 items, of which so many are different."""
+    orders = np.array([*permutations(range(6), 5)])[:num_rows]
+    counts = np.ones(num_rows, int)
+    counts[0] += number - num_rows
+    return Rankings.from_orderings(orders, num_items=6, counts=counts)
+
+
+@pytest.mark.parametrize("sizes", [(100, 11), (15449, 120), (97, 97), (40, 35), (17, 1), (5, 4)])
+def test_sizes_of_one_shape(sizes):
+    """They are all those that are rounded up to the same arrays."""
+
+    def shape(number, num_rows):
+        rounded = round_rows(of_size(number, num_rows))
+        return rounded.num_rankings, rounded.num_rows
+
+    numbers, rows = rounded_alike(of_size(*sizes))
+    for number in {numbers[0], numbers[-1]}:
+        for num_rows in {min(rows[0], number), min(rows[-1], number)}:
+            assert shape(number, max(num_rows, 1)) == shape(*sizes)
+    assert shape(numbers[-1] + 1, sizes[1]) != shape(*sizes)
+    if rows[-1] < numbers[0]:
+        assert shape(sizes[0], rows[-1] + 1) != shape(*sizes)
+    for fewer in (numbers[0] - 1, sizes[1]), (sizes[0], rows[0] - 1):
+        assert min(fewer) < 1 or fewer[1] > fewer[0] or shape(*fewer) != shape(*sizes)
 
 
 def test_rows_of_count_0():

@@ -134,7 +134,9 @@ class MallowsGibbs(MixtureKernel):
             )
         else:
             alpha = jnp.asarray(z.get("alpha", self._alpha), float)
-            partition = PartitionPrior(alpha, settings.num_components)
+            partition = PartitionPrior(
+                alpha, settings.num_components, num_used=self._num_used(kwargs)
+            )
             prior = concentration_prior_of(settings, rankings.num_items, stages)
         labels = z[names["assignments"]].astype(jnp.int32)
         center, theta = z[names["center"]], z[names["concentration"]]
@@ -175,7 +177,8 @@ class MallowsGibbs(MixtureKernel):
         key_init, key_alpha, rng_key = random.split(rng_key, 3)
         start_values, names = dict(init_params or {}), self._sites
         data = as_mallows_data(rankings)
-        start = draw_start_of_mixture(key_init, self._settings, rankings, data)
+        number = self._num_used(kwargs)
+        start = draw_start_of_mixture(key_init, self._settings, rankings, data, number)
         # numpyro.infer.Gibbs always passes a draw from the prior. It is a poor start, used only
         # with init="given"
         takes_given = not self._is_block or self._settings.init == "given"

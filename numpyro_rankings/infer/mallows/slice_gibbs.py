@@ -172,6 +172,15 @@ class SliceGibbs(MallowsGibbs):
         if self._judge_sites and assignment != "parallel":
             raise ValueError('judge_sites needs assignment="parallel"')
 
+    def padded(self, num_components: int) -> "SliceGibbs | None":
+        if self._is_block or self.num_components is None or self._settings.init != "nearest":
+            return None
+        settings: dict[str, Any] = self._settings._asdict() | {"num_components": num_components}
+        settings |= {"assignment": self._assignment, "num_births": self._num_births}
+        del settings["exact"]
+        wide = SliceGibbs(**settings, mistake_prior=self._mistake_prior)
+        return wide._with_number_of_run()
+
     @property
     def can_split_rankings(self) -> bool:
         return not self._is_block and (self._assignment == "parallel" or self.num_slots == 1)

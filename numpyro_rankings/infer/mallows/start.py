@@ -186,7 +186,11 @@ def improve(
 
 
 def draw_start_of_mixture(
-    key: Array, settings: MallowsSettings, rankings: Rankings, data: MallowsData
+    key: Array,
+    settings: MallowsSettings,
+    rankings: Rankings,
+    data: MallowsData,
+    num_used: Array | None = None,
 ) -> Start:
     """Draw where a chain starts; by default a finite mixture is searched for if affordable."""
     num_slots, n, stages = settings.num_slots, rankings.num_items, data.orderings.shape[1]
@@ -195,7 +199,7 @@ def draw_start_of_mixture(
         return start_searched(key, data, num_slots, n, settings.tied, iterations)
     if settings.init == "random":
         return start_random(key, data, num_slots, n, stages)
-    return start_nearest(key, data, num_slots, n, stages)
+    return start_nearest(key, data, num_slots, n, stages, num_used=num_used)
 
 
 def search_iterations(settings: MallowsSettings, rankings: Rows) -> int:
@@ -240,11 +244,18 @@ def start_searched(
 
 
 def start_nearest(
-    key: Array, data: MallowsData, slots: int, n: int, stages: int, rounds: int = 5
+    key: Array,
+    data: MallowsData,
+    slots: int,
+    n: int,
+    stages: int,
+    rounds: int = 5,
+    num_used: Array | None = None,
 ) -> Start:
     """Cluster around the nearest of up to 20 seeds, with Borda orders as centers."""
     key_seeds, key_ties = random.split(key)
     seeds = min(slots, _MOST_SEEDS, data.num_labels)
+    used = jnp.array(seeds) if num_used is None else jnp.minimum(seeds, num_used)
     theta = jnp.ones((slots, stages))
     shuffled = jnp.where(data.is_padding, 2.0, random.uniform(key_seeds, (data.num_labels,)))
     rows = rows_of(jnp.argsort(shuffled)[:seeds], data.row_index)
@@ -258,13 +269,18 @@ def start_nearest(
         items = jnp.where(data.listed[rows], data.orderings[rows], n)
         own = own.at[jnp.arange(seeds)[:, None], items].set(stage, mode="drop")
     centers = jnp.argsort(own, axis=1).astype(jnp.int32)
-    for _ in range(rounds if slots > 1 else 0):
-        table = log_likelihoods(data, inverse_ordering(centers), theta, jnp.array(seeds))
+
+    def one_round(_: int, last: tuple[Array, Array]) -> tuple[Array, Array]:
+        table = log_likelihoods(data, inverse_ordering(last[1]), theta, used)
         labels = at_rows(jnp.argmax(table, axis=0).astype(jnp.int32), data.row_index)
         labels = jnp.where(data.is_padding, slots, labels)
         sizes = count_by_label(labels, slots)
         scores = _borda_scores(labels, data, slots, n) / jnp.maximum(sizes, 1)[:, None]
-        centers = jnp.argsort(scores + jitter, axis=1).astype(jnp.int32)
+        return labels, jnp.argsort(scores + jitter, axis=1).astype(jnp.int32)
+
+    if slots > 1:
+        start = labels.astype(jnp.int32), centers
+        labels, centers = jax.lax.fori_loop(0, rounds, one_round, start)
     return Start(labels, centers, theta)
 
 

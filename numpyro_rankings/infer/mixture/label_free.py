@@ -84,7 +84,7 @@ def choose_large_clusters(
     largest = len(labels) // 200 if largest_minimum is None else largest_minimum
     least = 1 if partition.num_components is None else 0
     minimum = _draw_minimum(uniform, max(math.isqrt(largest) - 1, least), max(largest, least))
-    is_large = sizes >= minimum
+    is_large = partition.among_used(sizes >= minimum, False)
     slots = _slots_for(is_large, sizes)
     active, sizes_there = is_large[slots], sizes[slots]
     inside = is_large.at[labels].get(mode="fill", fill_value=False)

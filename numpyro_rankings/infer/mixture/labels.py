@@ -109,7 +109,7 @@ def _num_leading(holds: Callable[[Array], Array], num: int, shape: tuple[int, ..
 
 def draw_dirichlet_shares(key: Array, sizes: Array, prior: PartitionPrior) -> Array:
     """Draw the log shares of a finite mixture given the labels: Dirichlet(N_c + α/K), (K,)."""
-    gammas = sample_log_gamma(key, sizes + prior.kappa)
+    gammas = prior.among_used(sample_log_gamma(key, sizes + prior.kappa), -jnp.inf)
     return gammas - jax.nn.logsumexp(gammas)
 
 

@@ -19,7 +19,7 @@ The probability of a partition of N points into k clusters of sizes :math:`n_c` 
 2. *Bayesian density estimation and inference using mixtures*, M. D. Escobar, M. West (JASA, 1995).
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpyro.distributions as dist
@@ -36,12 +36,24 @@ class PartitionPrior(NamedTuple):
     alpha: Array  # concentration α, ()
     num_components: int | None = None  # K of a finite mixture; None for a process
     discount: Array | float = 0.0  # d of a process; not used for a finite mixture
+    num_used: Array | None = None  # components in use, from the first on; None if all K are
+
+    @property
+    def number(self) -> Any:
+        """K, of the components in use; None for a process."""
+        return self.num_components if self.num_used is None else self.num_used
+
+    def among_used(self, values: Array, otherwise: Any) -> Array:
+        """Return values by slot, (C,), with another one for those that are not in use."""
+        if self.num_used is None:
+            return values
+        return jnp.where(jnp.arange(len(values)) < self.num_used, values, otherwise)
 
     @property
     def kappa(self) -> Array:
         """κ: a cluster of n points has weight n + κ. It is α/K, or minus the discount."""
         if self.num_components is not None:
-            return self.alpha / self.num_components
+            return self.alpha / self.number
         return jnp.zeros_like(self.alpha) - self.discount
 
     def log_join(self, sizes: Array) -> Array:
@@ -54,7 +66,7 @@ class PartitionPrior(NamedTuple):
         """Return the total log weight of all new clusters, where there are ``num_clusters``."""
         if self.num_components is None:
             return jnp.log(self.alpha + num_clusters * self.discount)
-        left = (self.num_components - num_clusters).astype(float)
+        left = (self.number - num_clusters).astype(float)
         return jnp.where(left > 0, jnp.log(self.kappa) + jnp.log(jnp.maximum(left, 1)), -jnp.inf)
 
     def log_prob(self, sizes: Array) -> Array:
@@ -93,7 +105,7 @@ def update_alpha(
         else:
             change += (num_clusters - 1) * delta
         if prior.num_components is not None:
-            kappa, kappa_step = alpha / prior.num_components, step / prior.num_components
+            kappa, kappa_step = alpha / prior.number, step / prior.number
             within = log_gamma_ratio(kappa + jnp.maximum(sizes, 1), kappa_step)
             within -= log_gamma_ratio(kappa + 1.0, kappa_step)
             change += jnp.where(occupied, within, 0.0).sum()

@@ -106,7 +106,8 @@ class LargeClusters(NamedTuple):
         new_labels = self.slots[draw_labels(key, log_weights, row_index)]
         new_labels = jnp.where(self.inside, new_labels, labels)
         new_sizes = count_by_label(new_labels, len(self.is_large))
-        is_kept = (new_sizes >= self.minimum)[self.slots] == (log_shares > -jnp.inf)
+        # clusters outside A stay as they are
+        is_kept = (new_sizes >= self.minimum)[self.slots] | (log_shares == -jnp.inf)
         return new_labels.astype(labels.dtype), jnp.all(is_kept)
 
 

@@ -20,7 +20,7 @@ from numpyro_rankings.ops.loops import shared_bound
 
 # Block sizes, in points whose labels are drawn at once: the first after a label has changed, the
 # second once as many points as that have kept theirs
-_BLOCKS = (32, 512)
+_BLOCKS = (8, 256)
 _WIDE_BLOCKS = (2, 32)  # block sizes for wide clusters
 _WIDE = 256  # a cluster is wide if its statistics are more numbers than this
 _SLOTS = 8  # number of wide clusters that are scored at once

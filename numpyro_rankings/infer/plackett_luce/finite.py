@@ -185,6 +185,19 @@ class PlackettLuceGibbs(MixtureKernel):
         """K."""
         return self._num_components
 
+    def padded(self, num_components: int) -> "PlackettLuceGibbs | None":
+        if self._is_block:
+            return None
+        wide = PlackettLuceGibbs(
+            self._shape,
+            self._rate,
+            num_components,
+            self._alpha,
+            num_marginal_steps=self._num_marginal_steps,
+            mistake_prior=self._mistake_prior,
+        )
+        return wide._with_number_of_run()
+
     def _check(self, args: tuple, kwargs: dict) -> None:
         check_shape_for(self._shape, self._checked_rankings(args, kwargs))
 
@@ -205,7 +218,7 @@ class PlackettLuceGibbs(MixtureKernel):
         else:
             shape = jnp.broadcast_to(jnp.asarray(self._shape, float), weights.shape[1:])
             alpha = jnp.asarray(z.get("alpha", self._alpha), float)
-            partition = PartitionPrior(alpha, self._num_components)
+            partition = PartitionPrior(alpha, self._num_components, num_used=self._num_used(kwargs))
         log_judges = self._log_judge_sites(z, self._num_components, args, kwargs)
         mixture = PlackettLuceMixture(labels, weights, partition)
         return mixture, PlackettLuceInputs(data, shape, log_judges)
@@ -252,7 +265,7 @@ class PlackettLuceGibbs(MixtureKernel):
         data, n, slots = as_data(rankings), rankings.num_items, self._num_components
         key_labels, key_alpha, rng_key = random.split(rng_key, 3)
         start_values = {} if self._is_block else dict(init_params or {})
-        labels, weights = start_mixture(key_labels, data, slots, n)
+        labels, weights = start_mixture(key_labels, data, slots, n, self._num_used(kwargs))
         if "assignments" in start_values and slots > 1:
             labels = start_values["assignments"].astype(jnp.int32)
         if "weights" in start_values:

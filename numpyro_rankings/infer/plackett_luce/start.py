@@ -8,7 +8,6 @@
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array, random
 
 from numpyro_rankings.families import PLACKETT_LUCE
@@ -29,7 +28,7 @@ Mixture = tuple[Array, Array]  # weights (K, n) and log shares (K,)
 
 
 def start_mixture(
-    key: Array, data: PlackettLuceData, slots: int, num_items: int
+    key: Array, data: PlackettLuceData, slots: int, num_items: int, num_used: Array | None = None
 ) -> tuple[Array, Array]:
     """Return labels and weights near the best of some optima, found by searches."""
     # Of many rankings, a search sees a sample, and some iterations of EM on all follow.
@@ -40,7 +39,7 @@ def start_mixture(
     def find(key: Array) -> tuple[Array, Mixture]:
         key_some, key = random.split(key)
         some = _draw_rankings(key_some, data)
-        mixture = _search(key, some, slots, num_items)
+        mixture = _search(key, some, slots, num_items, num_used)
         return _climb(mixture, data, 0 if some is data else on_all)
 
     def keep_better(best: tuple[Array, Mixture], key: Array) -> tuple[tuple[Array, Mixture], None]:
@@ -55,28 +54,40 @@ def start_mixture(
     return draw_labels(key_labels, _log_table(mixture, data), data.row_index), mixture[0]
 
 
-def _search(key: Array, data: PlackettLuceData, slots: int, num_items: int) -> Mixture:
+def _search(
+    key: Array, data: PlackettLuceData, slots: int, num_items: int, num_used: Array | None
+) -> Mixture:
     """Search for an optimum by random swaps [1]: a component moves to a random ranking."""
     # Some iterations of EM follow, and the result is kept if the likelihood has grown.
     cells = _SEARCHES * _SHORT * _cells(data, slots)
     swaps = max(1, min(_MOST_CELLS // cells, _MOST_SWAPS))
-
-    def swap(best: tuple[Array, Mixture], key: Array) -> tuple[tuple[Array, Mixture], None]:
-        key_which, key_seed = random.split(key)
-        weights, log_shares = best[1]
-        c = random.randint(key_which, (), 0, slots)
-        seed = normalise(_around_rankings(key_seed, data, 1, num_items))[0]
-        log_shares = jax.nn.log_softmax(log_shares.at[c].set(-np.log(slots)))
-        return _better(_climb((weights.at[c].set(seed), log_shares), data, _SHORT), best), None
+    number = slots if num_used is None else num_used
 
     key_seeds, key = random.split(key)
     seeds = normalise(_around_rankings(key_seeds, data, slots, num_items))
-    start = seeds, jnp.full(slots, -np.log(slots))
+    # components that are not in use have no share, and EM gives them none
+    start = seeds, jnp.where(jnp.arange(slots) < number, -jnp.log(number), -jnp.inf)
     if slots == 1:
         return _climb(start, data, _SHORT + _LONG)[1]
-    best = _climb(start, data, _SHORT)
-    best, _ = jax.lax.scan(swap, best, random.split(key, swaps))
-    return _climb(best[1], data, _LONG)[1]
+
+    def climb(
+        best: tuple[Array, Mixture], part: tuple[Array, Array]
+    ) -> tuple[tuple[Array, Mixture], None]:
+        key, swaps = part
+        key_which, key_seed = random.split(key)
+        weights, log_shares = best[1]
+        c = random.randint(key_which, (), 0, number)
+        seed = normalise(_around_rankings(key_seed, data, 1, num_items))[0]
+        log_shares = jax.nn.log_softmax(log_shares.at[c].set(-jnp.log(number)))
+        swapped = weights.at[c].set(seed), log_shares
+        mixture = jax.tree.map(lambda a, b: jnp.where(swaps, a, b), swapped, best[1])
+        return _better(_climb(mixture, data, _SHORT), best), None
+
+    # the start, the swaps and the end are one loop, so that EM is compiled once
+    step = jnp.arange(1 + swaps + _LONG // _SHORT)
+    parts = random.split(key, len(step)), (step > 0) & (step <= swaps)
+    (_, mixture), _ = jax.lax.scan(climb, (jnp.array(-jnp.inf), start), parts)
+    return mixture
 
 
 def _draw_rankings(key: Array, data: PlackettLuceData) -> PlackettLuceData:
@@ -128,8 +139,9 @@ def _expectation_maximization(weights: Array, log_shares: Array, data: PlackettL
         of_items, times = PLACKETT_LUCE.times_with_prior(chosen[0], in_play[0], 1.0)
         return normalise(jnp.log(of_items) - jnp.log(times))
 
-    weights = jax.lax.map(one, (chances, weights))
-    sizes = chances.sum(1) + 1.0
+    in_use = log_shares > -jnp.inf
+    weights = jnp.where(in_use[:, None], jax.lax.map(one, (chances, weights)), weights)
+    sizes = jnp.where(in_use, chances.sum(1) + 1.0, 0.0)
     return weights, jnp.log(sizes / sizes.sum())
 
 

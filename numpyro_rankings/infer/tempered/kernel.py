@@ -336,6 +336,19 @@ class TemperedMixture(RankingKernel):
         kernel._init_jit = None
         return kernel
 
+    def padded(self, num_components: int) -> "TemperedMixture":
+        wide = TemperedMixture(
+            self._components,
+            num_components,
+            self._share_concentration,
+            self._power,
+            effective_size=self._effective_size,
+            num_temperatures=self._num_temperatures,
+            num_steps=self._num_steps,
+            effect_scale=self._effect_scale,
+        )
+        return wide._with_number_of_run()
+
     def wrap_model(self, wrapper: Callable[[Callable], Callable]) -> "TemperedMixture":
         """Refuse to be a block of :class:`numpyro.infer.Gibbs`."""
         raise ValueError("TemperedMixture is not a block of numpyro.infer.Gibbs")
@@ -343,7 +356,9 @@ class TemperedMixture(RankingKernel):
     def _read(self, args: tuple, kwargs: dict) -> tuple[Rankings, Rows]:
         """Return the rankings, and these and the covariates as the steps read them."""
         rankings, covariates = find_rankings(args, kwargs), find_covariates(args, kwargs)
-        rows = self._components.read(rankings)._replace(weights=rankings.weights)
+        rows = self._components.read(rankings)._replace(
+            weights=rankings.weights, num_used=self._num_used(kwargs)
+        )
         if covariates is None:
             return rankings, rows
         # all judges of a row are in the cell of its first

@@ -4,14 +4,18 @@ To add one, write a file with a class like :class:`~.marks.Marks`, and add it to
 tables can say that they have it, also to :data:`_ASKED`.
 """
 
+import re
 from collections.abc import Sequence
 from typing import NoReturn
 
+import numpy as np
+
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_shown
-from numpyro_rankings.readers.answers import rank_in_words
-from numpyro_rankings.readers.grids import Grid
-from numpyro_rankings.readers.headers import Table
+from numpyro_rankings.readers.answers import joint_ranks, numbers_of_ranks, rank_in_words
+from numpyro_rankings.readers.beside import are_lists
+from numpyro_rankings.readers.grids import Column, Grid
+from numpyro_rankings.readers.headers import Table, common_end, common_start
 from numpyro_rankings.readers.layouts.base import Layout
 from numpyro_rankings.readers.layouts.cell import Cell
 from numpyro_rankings.readers.layouts.long import Long, likely_columns
@@ -43,6 +47,14 @@ _ASKED = (
     Orders,
     Ranks,
 )  # the first that a table has a sign of is taken
+_RATING = re.compile(r"\d{1,3} ?/ ?\d{1,3}|\d{1,3}(?:[.,]\d+)? ?%|\++")
+_WORDS_OF_RANKS = (
+    {"gold", "silver", "bronze"},
+    {"high", "medium", "low"},
+    {"best", "middle", "worst"},
+    {"most", "middle", "least"},
+    {"top", "middle", "bottom"},
+)
 _ROMAN = "I II III IV V VI VII VIII IX X XI XII".split()
 LAYOUTS: dict[str, Layout] = {layout.name: layout() for layout in _KNOWN}
 
@@ -81,18 +93,36 @@ def refuse_pairs(
 
 
 def _refuse_other_signs(grid: Grid, picked: Sequence[int]) -> None:
-    """Refuse ranks that would be taken for names: in quotation marks, and Roman numerals."""
+    """Refuse ranks that would be taken for names: in quotation marks, Roman numerals and words.
+
+    Also ratings such as ``4/5``, ``50%`` and ``++``.
+    """
     texts = {text for k in picked for text in grid.cells[k].values if text}
     plain = {text.strip("'’‘`\"“”") for text in texts}
     numbers = {str(k) for k in range(1, len(texts) + 1)}
-    if len(texts) > 2 and (
-        texts == {*_ROMAN[: len(texts)]} or (plain != texts and plain == numbers)
-    ):
-        text = grid.cells[picked[-1]].text(0)
+    are_ranks = texts == {*_ROMAN[: len(texts)]} or (plain != texts and plain == numbers)
+    if len(texts) < 3:
+        return
+    are_ranks |= len(texts) == 3 and {x.casefold() for x in texts} in _WORDS_OF_RANKS
+    text = grid.cells[picked[-1]].text(0)
+    if are_ranks:
         raise RankingsError(
             f"{grid.where(0)}: {text!r} seems to be a rank: write ranks as 1, 2, 3, or add "
             f"{option('layout', 'orders', False)} if these are names of items"
         )
+    if all(map(_RATING.fullmatch, texts)):
+        raise RankingsError(
+            f"{grid.where(0)}: {text!r} seems to be a rating: write the numbers alone, and add "
+            f"{option('layout', 'ranks', False)} and {option('highest_first', True, False)} if the "
+            f"highest is the best; {option('layout', 'orders', False)} if these are names of items"
+        )
+
+
+def _have_one_code(columns: Sequence[Column]) -> bool:
+    """Return whether rows have the ranks 1, 2, … once each, and one text where there is none."""
+    texts = {x for column in columns for x in column.values if x and not rank_in_words(x)}
+    numbers = np.maximum(numbers_of_ranks(columns), 0)
+    return len(texts) == 1 and bool((numbers > 0).any()) and bool(are_lists(numbers).all())
 
 
 def _ask_layout(grid: Grid, picked: Sequence[int], spec: QuestionSpec) -> NoReturn:
@@ -100,18 +130,27 @@ def _ask_layout(grid: Grid, picked: Sequence[int], spec: QuestionSpec) -> NoRetu
     columns = [grid.cells[k] for k in picked]
     if games := columns_of_games(grid, [x.name for x in columns]):
         shown = names_shown(list(map(repr, games)))
+        # what two sides scored has names such as home_goals and away_goals
+        are_alike = len(games) < 4 or any(x(games[2:]) for x in (common_start, common_end))
+        are_alike |= not spec.has_header
         raise RankingsError(
             f"{grid.header_place}: does each row compare two items, with what each scored, as the "
-            f"columns {shown} may say? If so, add {option('layout', Pairs.name)} and "
-            f"{option('columns', games)}; if not, the layout is needed: add {option('layout')}"
+            f"columns {shown} may say? If so, add {option('layout', Pairs.name, are_alike)} and "
+            f"{option('columns', games, are_alike)}; if not, the layout is needed: add "
+            f"{option('layout')}"
         )
     refuse_pairs_on_a_scale(grid, [x.name for x in columns])
     if two := columns_without_outcome(grid, [x.name for x in columns]):
+        rest = [x for x in columns if x.name not in two and meaning_of_header(x, spec) != "judge"]
+        named = f"{option('columns')} with these two and a column"
+        if len(rest) == 1:
+            three = option("columns", [*two, rest[0].name], False)
+            named = f"{three} if {rest[0].name!r} is a column"
         raise RankingsError(
             f"{grid.header_place}: does each row compare the two items in {two[0]!r} and "
-            f"{two[1]!r}? If so, add {option('layout', Pairs.name, False)} and {option('columns')} "
-            "with these two and a column that says which is preferred, by its name, as 1 or 0, or "
-            f"as 2-1; if not, the layout is needed: add {option('layout')}"
+            f"{two[1]!r}? If so, add {option('layout', Pairs.name, False)} and {named} that says "
+            "which is preferred, by its name, as 1 or 0, or as 2-1; if not, the layout is needed: "
+            f"add {option('layout')}"
         )
     if not spec.has_header:
         refuse_beside_lists(grid, columns, spec)
@@ -122,8 +161,11 @@ def _ask_layout(grid: Grid, picked: Sequence[int], spec: QuestionSpec) -> NoRetu
         for column, x in zip(columns, texts, strict=True)
         if len(x) > 1 and not any(x & y for y in texts if y is not x)
     ]
-    beside = next((x for x in (*others, *columns) if meaning_of_header(x, spec)), None)
-    if beside is None and others[:1] == columns[:1] and 2 * len(others) < len(columns):
+    likely = likely_columns(grid, spec)
+    asked = (*others, *columns) if likely is None else (grid.column(likely[0]),)
+    beside = next((x for x in asked if meaning_of_header(x, spec)), None)
+    is_first = others[:1] == columns[:1] and 2 * len(others) < len(columns)
+    if beside is None and is_first and likely is None:
         beside = columns[0]
     if beside is None:
         refuse_beside_lists(grid, columns, spec)
@@ -134,9 +176,11 @@ def _ask_layout(grid: Grid, picked: Sequence[int], spec: QuestionSpec) -> NoRetu
             f"{option('layout')}"
         )
     counts = [item for column in columns for item in column.counts().items() if item[0]]
-    are_ranks = 2 * sum(k for x, k in counts if rank_in_words(x)) > sum(k for _, k in counts)
+    joint = joint_ranks([x for x, _ in counts])
+    num_ranks = sum(k for x, k in counts if rank_in_words(x) or x in joint)
+    are_ranks = 2 * num_ranks > sum(k for _, k in counts) or _have_one_code(columns)
     is_one = len(columns) == 1
-    is_three = likely_columns(grid, spec) is not None
+    is_three = likely is not None
     is_across = others or are_ranks or is_three
     is_two = sum(not are_times(column) for column in columns) == 2
     is_long = is_three or spec.item is not None or (is_two and spec.judge is not None)

@@ -23,7 +23,7 @@ from numpyro_rankings.readers.answers import (
     without_missing,
 )
 from numpyro_rankings.readers.ballots import OVERVOTE
-from numpyro_rankings.readers.grids import Column, Grid
+from numpyro_rankings.readers.grids import Column, Grid, hint_of_cut_name
 from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.layouts.base import MARK_WORDS, Lines
 from numpyro_rankings.readers.layouts.orders import Orders
@@ -59,6 +59,7 @@ from numpyro_rankings.words.options import option
 
 _SHOWN, _LENGTH = 3, 60  # items in a message, and letters of a text
 _MARKS = ("->", ";", ">", "|", "\n", ",", "→", "≻")
+_RARE_MARKS = "-", "/", "_", "=", "."  # between items, and more often within names
 _ARROW = re.compile(r"\s*(?:->|[>≻→])\s*")
 _NUMBER_OF_ITEM = re.compile(r"(?:^|(?<=\s))[(#]?(\d{1,3})[.)]\s+(?=\S)")
 _WITH_RANK = re.compile(r".*\S\s*(?:[:=]\s*\d{1,3}|\(\d{1,3}\))", re.DOTALL)
@@ -373,9 +374,7 @@ def _refuse_list(
         raise RankingsError(f"{where}: place {parts.index('') + 1} is empty in {shown!r}; {hint}")
     twice = next((x for k, x in enumerate(names) if x in names[:k]), None)
     if twice is not None:
-        cut = twice.endswith(("...", "…"))
-        hint = "; the names seem to have been cut off" if cut else ""
-        raise RankingsError(f"{where}: {twice!r} is listed twice{hint}")
+        raise RankingsError(f"{where}: {twice!r} is listed twice{hint_of_cut_name(twice)}")
     known = list(spec.items or ())
     unknown = next(x for x in names if x not in known)
     raise RankingsError(
@@ -499,6 +498,13 @@ def _refuse_single_names(
             f"{one}: name what separates the items with {option('separator')}; if each cell is "
             "the only choice of a judge, write the judges in a column beside it"
         )
+    for mark in _RARE_MARKS:
+        parts = {tuple(sorted(x.strip() for x in text.split(mark))) for text in texts}
+        if len(texts) > 1 and len(parts) == 1 and len(min(parts)) > 2 and all(min(parts)):
+            raise RankingsError(
+                f"{where} has {mark!r} between parts that are in all cells, in other orders: add "
+                f"{option('separator', mark)} if these are the items"
+            )
     if len({"".join(sorted(text)) for text in texts}) == 1 < len(texts) and len(texts[0]) > 2:
         raise RankingsError(
             f"{one}, and all have the same letters: write a mark between them if each is an item, "

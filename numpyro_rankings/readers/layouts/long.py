@@ -1,6 +1,7 @@
 """A row for each judge and item, with its rank."""
 
 import itertools
+import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -15,8 +16,10 @@ from numpyro_rankings.readers.layouts.base import Layout, Lines
 from numpyro_rankings.readers.lists import Lists, lists_of_ranks
 from numpyro_rankings.readers.questions import (
     DUPLICATES,
+    OF_PEOPLE,
     Question,
     QuestionSpec,
+    are_other_ranks,
     are_times,
     check_columns,
     have_other_items,
@@ -26,11 +29,15 @@ from numpyro_rankings.readers.questions import (
 )
 from numpyro_rankings.readers.rank_cells import read_ranks, refuse_rank
 from numpyro_rankings.readers.votes import notes_of_aliases, words_of_ballots
-from numpyro_rankings.words import plural
+from numpyro_rankings.words import by_number, plural
 from numpyro_rankings.words.options import option
 
 _RANKS = {"rank", "position"}
 _MEANINGS = {"judge": {"judge"}, "item": {"item"}, "rank": _RANKS}
+_OF_RANKS = re.compile(r"(?:.*[\W_])?(?:rank(?:ing)?|pos(?:ition)?|place)", re.IGNORECASE)
+_NUMBER = re.compile(r"[-+$€£]?\d+(?:[.,]\d+)?[%$€£]?")
+_OF_WEIGHTS = re.compile(r"(?:.*[\W_])?(?:weights?|wt)", re.IGNORECASE)
+_CODES = {7, 8, 9, 66, 77, 88, 97, 98, 99, 777, 888, 999}  # that may mean that nothing is ranked
 _MOST_COLUMNS = 6  # of which three are tried in each way
 
 
@@ -44,10 +51,10 @@ class Long(Layout):
     has_lines_of_items = True
 
     def sign(self, table: Table, picked: Sequence[int], spec: QuestionSpec) -> str:
-        """Columns are named judge, item and rank."""
-        names = {name.lower() for name in table.grid.columns}
-        is_long = {"judge", "item"} <= names and names & _RANKS
-        return "names of the columns" if is_long and not spec.patterns else ""
+        """Columns are named judge, item and rank, or options name those that are not."""
+        named = _named(table.grid, spec)
+        is_long = not spec.patterns and None not in (named.judge, named.item, named.rank)
+        return "names of the columns" if is_long else ""
 
     def find_columns(
         self, table: Table, picked: Sequence[int], spec: QuestionSpec
@@ -61,9 +68,11 @@ class Long(Layout):
         spec = spec._replace(rank=rank)
         check_columns(grid, spec)
         notes = []
-        if others := [repr(x) for x in grid.columns if x and x not in spec.special]:
-            verb = "column is" if len(others) == 1 else "columns are"
-            notes.append(f"{len(others)} other {verb} left out: {names_shown(others)}")
+        if others := [x for x in grid.cells if x.name and x.name not in spec.special]:
+            _ask_counts(grid, others, spec)
+            verb = by_number(len(others), "column is", "columns are")
+            shown = names_shown([repr(x.name) for x in others])
+            notes.append(f"{len(others)} other {verb} left out: {shown}")
         return [grid.columns.index(rank)], spec, notes
 
     def name_columns(self, question: Question) -> Question:
@@ -105,7 +114,8 @@ class Long(Layout):
             about_words = [f"left out, because nothing is ranked there: {lines}"]
             grid = grid.keep(~is_word)
         every = np.ones(len(grid.numbers), bool)
-        grid, notes = one_answer_each(grid, spec, every, grid.column(spec.item))
+        columns = grid.column(spec.item), grid.cells[picked[0]]
+        grid, notes = one_answer_each(grid, spec, every, columns)
         return grid, [*about_words, *notes]
 
     def lists(self, question: Question) -> Lists:
@@ -117,6 +127,8 @@ class Long(Layout):
         if (wrong := ranks < 0).any():
             row = int(np.argmax(wrong))
             refuse_rank(grid, row, rank, None, spec)
+        _refuse_codes(question, ranks, len(names))
+        _refuse_several_lists(question, judge, ranks)
         first = judge.first_rows()
         refuse_several_texts(question, judge, first)
 
@@ -149,17 +161,39 @@ def _named(grid: Grid, spec: QuestionSpec) -> QuestionSpec:
     return spec._replace(**found)
 
 
+def has_ranks(grid: Grid, spec: QuestionSpec) -> bool:
+    """Return whether a column has the ranks of items in rows, by names or what is given."""
+    named = _named(grid, spec)
+    if named.rank is not None and (named.item is not None or spec.judge is not None):
+        return True
+    likely = likely_columns(grid, spec)
+    return likely is not None and _OF_RANKS.fullmatch(likely[2]) is not None
+
+
 def likely_columns(grid: Grid, spec: QuestionSpec) -> tuple[str, str, str] | None:
     """Return the only columns of judges, items and ranks in which each judge has 1, 2, … once."""
     free = [x for x in grid.cells if x.name and x.name not in spec.special]
     if len(free) > _MOST_COLUMNS:
         return None
-    given = (spec.judge, spec.item, spec.rank)
+    named = _named(grid, spec)
+    given = (named.judge, named.item, named.rank)
     ways = itertools.product(*([grid.column(x)] if x is not None else free for x in given))
     found = [
-        three for three in ways if len({x.name for x in three}) == len(three) and _are_lists(*three)
+        three
+        for three in ways
+        if len({x.name for x in three}) == len(three)
+        and not OF_PEOPLE.fullmatch(three[2].name)
+        and _are_lists(*three)
     ]
-    if len(found) != 1:
+    # beside the place at which an item was shown, and what else is known of each
+    for is_likely in (
+        lambda three: _OF_RANKS.fullmatch(three[2].name) is not None,
+        lambda three: not any(map(_NUMBER.fullmatch, three[1].values)),
+        lambda three: meaning_of_header(three[0], spec) == "judge",
+    ):
+        if len(found) > 1:
+            found = [three for three in found if is_likely(three)] or found
+    if len({(judge.name, rank.name) for judge, _, rank in found}) != 1:
         return None
     judge, item, rank = (x.name for x in found[0])
     return judge, item, rank
@@ -201,13 +235,21 @@ def _find_column(grid: Grid, spec: QuestionSpec, meaning: str, names: Collection
     called = [name for name in grid.columns if name.lower() in names]
     if len(called) != 1:
         known = ", ".join(map(repr, grid.columns))
-        others = (x for x in grid.cells if x.name not in spec.special)
-        likely = next((x.name for x in others if _may_be(x, meaning, spec)), None)
+        others = [x for x in grid.cells if x.name not in spec.special]
+        others = [x for x in others if _may_be(x, meaning, spec)]
+        if meaning == "item" and spec.judge is not None:  # of which no judge ranks any twice
+            judges = grid.column(spec.judge).codes
+            others.sort(key=lambda x: _num_twice(judges, x))
+        likely = others[0].name if others else None
         raise RankingsError(
             f"{grid.name}: which column has the {meaning}? Name it with "
             f"{option(meaning, likely)}; the columns are {known}"
         )
     return called[0]
+
+
+def _num_twice(judges: np.ndarray, column: Column) -> int:
+    return int(is_repeated(judges * np.int64(len(column.values)) + column.codes).sum())
 
 
 def _may_be(column: Column, meaning: str, spec: QuestionSpec) -> bool:
@@ -218,6 +260,68 @@ def _may_be(column: Column, meaning: str, spec: QuestionSpec) -> bool:
         return False
     are_ranks = 2 * (numbers_in([column]) > 0).sum() > len(column.codes)
     return bool(are_ranks) == (meaning == "rank")
+
+
+def _ask_counts(grid: Grid, others: Sequence[Column], spec: QuestionSpec) -> None:
+    """Refuse to leave out a column that may say how many judges a list stands for, or weights."""
+    judge = grid.column(str(spec.judge))
+    first = judge.first_rows()[judge.codes]
+    for column in others:
+        if (column.codes != column.codes[first]).any() or set(column.values) == {"1"}:
+            continue
+        says = ""
+        if spec.counts is None and meaning_of_header(column, spec) == "count":
+            says, way = "how many judges each list stands for", option("count", column.name)
+        elif spec.weights is None and _OF_WEIGHTS.fullmatch(column.name):
+            says, way = "the survey weight of each judge", option("weight", column.name)
+        if says:
+            raise RankingsError(
+                f"{grid.header_place}: does the column {column.name!r} say {says}? If so, add "
+                f"{way}; if it says something else of the judges, "
+                f"{option('about', [*spec.about, column.name])}"
+            )
+
+
+def _refuse_several_lists(question: Question, judge: Column, ranks: np.ndarray) -> None:
+    """Refuse lists of judges of whom each has several, by a column that is left out."""
+    grid, spec = question.grid, question.spec
+    others = [x for x in grid.cells if x.name and x.name not in spec.special]
+    most = int(ranks.max(initial=0))
+    ranked = np.flatnonzero(ranks > 0)
+    if not 0 < len(others) <= _MOST_COLUMNS or spec.ties is not None or not len(ranked):
+        return
+    judges, ranks = judge.codes[ranked], ranks[ranked]
+    if not is_repeated(judges * np.int64(most + 1) + ranks).any():
+        return
+    for column in others:
+        keys = judges * np.int64(len(column.values)) + column.codes[ranked]
+        lists = np.unique(keys, return_inverse=True)[1]
+        size = np.bincount(lists)
+        is_one_each = not is_repeated(lists * np.int64(most + 1) + ranks).any()
+        if is_one_each and (ranks <= size[lists]).all() and 2 * len(size) <= len(lists):
+            raise RankingsError(
+                f"{grid.header_place}: judges have several lists, one for each text in "
+                f"{column.name!r}, in each of which the ranks 1, 2, … are there once: leave the "
+                "rows of one list for each judge in the file, or write who and which list into one "
+                f"column for {option('judge')}; {option('ties', 'exact', False)} reads the same "
+                "rank as a tie"
+            )
+
+
+def _refuse_codes(question: Question, ranks: np.ndarray, num_items: int) -> None:
+    """Refuse a number above that of all items that several lines have, and others have not."""
+    grid, spec, rank = question.grid, question.spec, question.columns[0]
+    values, counts = np.unique(ranks[ranks > num_items], return_counts=True)
+    if len(values) != 1 or counts[0] < 2 or spec.closes_gaps or values[0] == num_items + 1:
+        return
+    if values[0] in _CODES or values[0] >= 2 * num_items:
+        rows = np.flatnonzero(ranks == values[0])
+        code = option("missing", [*spec.missing, str(values[0])])
+        raise RankingsError(
+            f"{grid.at(rows[0], rank)}: rank {values[0]}, but there are {num_items} items"
+            f"{grid.also(rows)}; if it means that the item is not ranked, add {code}; if it is a "
+            f"rank, {option('gaps', 'close')} keeps the order of the items that are ranked"
+        )
 
 
 def _items(question: Question, judge: Column) -> tuple[tuple[str, ...], np.ndarray]:
@@ -245,17 +349,22 @@ def _items(question: Question, judge: Column) -> tuple[tuple[str, ...], np.ndarr
     keys = judge.codes * np.int64(len(names)) + items
     if (again := is_repeated(keys)).any():
         row, twice = int(np.argmax(again)), np.unique(judge.codes[again])
+        earlier = int(np.argmax(keys == keys[row]))
         others = f", as {len(twice):,} judges do" if len(twice) > 1 else ""
         first, last, drop = (option("duplicates", x) for x in DUPLICATES)
         none = f", {drop} none" if len(twice) < len(judge.values) else ""
         how = f"if these are two answers, {first} or {last} reads one of them{none}"
-        if have_other_items(judge.codes, keys)[twice].any():
+        wrong = twice[have_other_items(judge.codes, keys)[twice]]
+        differ = are_other_ranks(keys, question.columns[0])
+        if not np.isin(judge.codes[differ], wrong).any() and len(wrong):
+            how = f"the lines say the same: {first} reads one of them{none}"
+        elif len(wrong):
             how = "these are not two whole answers: remove the line that is wrong"
             if len(twice) < len(judge.values):
                 how += f", or {drop} reads no answer of judges with an item twice"
         raise RankingsError(
-            f"{grid.where(row)}: judge {judge.text(row)!r} ranks {item.text(row)!r} twice{others}; "
-            f"{how}"
+            f"{grid.where(row)}: judge {judge.text(row)!r} ranks {item.text(row)!r} twice, also in "
+            f"{grid.where(earlier)}{others}{grid.also(np.flatnonzero(again))}; {how}"
         )
     return names, items
 

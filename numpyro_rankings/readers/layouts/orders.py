@@ -16,7 +16,8 @@ from numpyro_rankings.readers.answers import (
     refuse_missing_items,
     without_missing,
 )
-from numpyro_rankings.readers.grids import Column, Grid, first_places
+from numpyro_rankings.readers.beside import pattern_of
+from numpyro_rankings.readers.grids import Column, Grid, first_places, hint_of_cut_name
 from numpyro_rankings.readers.headers import Table, name_columns
 from numpyro_rankings.readers.layouts.base import MARK_WORDS, Layout, Lines, have_races
 from numpyro_rankings.readers.lists import Lists, notes_of_holes, remedy_of_gap
@@ -29,6 +30,7 @@ from numpyro_rankings.words import shorten
 from numpyro_rankings.words.options import option
 
 _LENGTH = 60  # letters of a name in a message
+_MOST_NAMES = 30  # in an option of a message
 _NO_PLACE = re.compile(r"\s*(?:#|no|nr|number|\d+\W*$)", re.IGNORECASE)  # may be items, as #1
 _WITH_NUMBER = re.compile(r"((?:.*\D)?)(\d{1,4})(\D*)", re.DOTALL)  # the last one
 _MARKS = ("|", ";", "=", "~", "\n", "//", "/", ",")  # between several names at a place
@@ -96,7 +98,7 @@ class Orders(Layout):
         names_in = self._names_at_places(grid, places, spec)
         index = _items_of_places(grid, places, names_in, spec.items)
         orderings, place_of = _items_at_places(places, names_in, index)
-        _refuse_twice(grid, places, names_in, orderings)
+        _refuse_twice(grid, places, names_in, orderings, spec)
         starts = np.searchsorted(place_of, np.arange(len(places)))
         at_places = orderings[:, starts]
         is_tied = (orderings >= 0).sum(1) > (at_places >= 0).sum(1)
@@ -172,9 +174,12 @@ def _refuse_same_places(question: Question) -> None:
     if None in ranks or len(set(ranks)) == len(ranks):
         return
     k = next(k for k, rank in enumerate(ranks) if rank in ranks[:k])
+    names, columns = question.names[:k], question.grid.columns
+    is_first = len(names) > 1 and ranks[:k] == list(range(1, k + 1))
+    first = (pattern_of(names, columns) or names) if is_first else None
     raise RankingsError(
         f"{question.grid.header_place}: several columns are place {ranks[k]}, such as "
-        f"{question.names[k]!r}; pick those of one question with {option('columns')}"
+        f"{question.names[k]!r}; pick those of one question with {option('columns', first)}"
     )
 
 
@@ -300,7 +305,7 @@ def names_in_cells(
     names_in = {text: [text] for text in places}
     for text in places:
         if mark is None and text not in items:
-            names_in[text] = _split_at_any(places[text], text, alone, bool(items))
+            names_in[text] = _split_at_any(places, text, alone, bool(items))
         elif mark is not None and mark in text and text not in items:
             names_in[text] = segments(text, mark, items) or [x.strip() for x in text.split(mark)]
             if not all(names_in[text]):
@@ -311,19 +316,24 @@ def names_in_cells(
     return names_in
 
 
-def _split_at_any(where: str, text: str, alone: set[str], are_known: bool) -> list[str]:
+def _split_at_any(
+    places: Mapping[str, str], text: str, alone: set[str], are_known: bool
+) -> list[str]:
     """Return the names in a cell, which are several if all of them are names.
 
     A text such as A & B is one name, or several, also if A and B are names.
 
+    :param places: where each text is first.
     :param are_known: whether the names of all items are given.
     """
+    where = places[text]
     for mark in (*_MARKS, *JOINING):
         parts = [x.strip() for x in text.split(mark)]
         if len(parts) < 2 or (mark in JOINING and not alone.intersection(parts)):
             continue
         said = mark if mark.strip().isalpha() else mark.strip()
         if mark in JOINING and not (are_known and alone.issuperset(parts)):
+            _refuse_two_marks(places, text, parts, alone)
             raise RankingsError(
                 f"{where}: is {text[:60]!r} one name, or several? Add "
                 f"{option('separator', said)} if it is "
@@ -340,6 +350,27 @@ def _split_at_any(where: str, text: str, alone: set[str], are_known: bool) -> li
                 "names"
             )
     return [text]
+
+
+def _refuse_two_marks(
+    places: Mapping[str, str], text: str, parts: Sequence[str], alone: set[str]
+) -> None:
+    """Refuse a text such as A & B beside A/B: the names of the items say what both are."""
+    several = {
+        x
+        for x in places
+        for mark in (*_MARKS, *JOINING)
+        if mark in x and alone.issuperset(y.strip() for y in x.split(mark))
+    }
+    names = [x for x in places if x not in several]
+    other = next((x for x in places if x in several and x != text), None)
+    if other is None or not set(names).issuperset(parts) or len(names) > _MOST_NAMES:
+        return
+    raise RankingsError(
+        f"{places[text]}: is {text[:60]!r} one name, or several, as {other[:60]!r} is? Add "
+        f"{option('items', names)} if it is {names_shown(list(map(repr, parts)))}, or "
+        f"{option('items', [*names, text])} if it is one"
+    )
 
 
 def _items_of_places(
@@ -405,6 +436,7 @@ def _refuse_twice(
     places: Sequence[Column],
     names_in: Mapping[str, Sequence[str]],
     orderings: np.ndarray,
+    spec: QuestionSpec,
 ) -> None:
     """Refuse lists with an item for the second time."""
     ordered = np.sort(orderings, axis=1)
@@ -420,5 +452,11 @@ def _refuse_twice(
     are_short = all(x.isupper() and len(x) < 5 for x in others)  # as a name of theirs may be, too
     is_code = name.isupper() and len(name) < 5 and not are_short
     is_code = name == "0" if all(map(str.isdecimal, {*others, name})) else is_code
-    hint = hint if is_code else ""
-    raise RankingsError(f"{grid.at(row, places[k])}: {name!r} is listed twice{hint}")
+    if not is_code:
+        # where most rows are so, they are no lists
+        are_few = 2 * is_twice.sum() <= len(is_twice) and not (spec.closes_gaps or spec.ties)
+        votes = option("layout", "votes", bool(are_few))
+        are_ranks = all(rank_of_header(x.name) for x in places)
+        hint = hint_of_cut_name(name) or (f"; {votes} reads a name once" if are_ranks else "")
+    rows = grid.also(np.flatnonzero(is_twice))
+    raise RankingsError(f"{grid.at(row, places[k])}: {name!r} is listed twice{rows}{hint}")

@@ -37,22 +37,26 @@ from numpyro_rankings.readers.outcomes import (
     refuse_pairs_of_one,
 )
 from numpyro_rankings.readers.questions import (
+    OF_PEOPLE,
     Question,
     QuestionSpec,
+    is_called_as_counts,
     is_one_number,
+    is_repeated,
     meaning_of_header,
     read_counts,
     refuse_no_judge,
 )
 from numpyro_rankings.readers.votes import letters
 from numpyro_rankings.readers.wins import by_wins
-from numpyro_rankings.words import plural
+from numpyro_rankings.words import by_number, plural
 from numpyro_rankings.words.options import option
 
 _OF_DRAWS = {"draw", "drawn", "tie", "tied", "isdraw", "istie"}
 _OF_OUTCOMES = _OF_DRAWS | {"result", "outcome"}
 _FLAGS = dict.fromkeys("0 no false".split(), FIRST) | dict.fromkeys("1 yes true".split(), TIE)
 _OF_COUNTS = re.compile(r"(?:num(?:ber)?(?:of)?)?(?:games|matches|times|comparisons)|number")
+_MOST_WRONG = 3  # one cell of so many, of a column of counts
 _EACH_LINE = ", without which each line is a judge of its own"
 _OF_ONE = re.compile(r"(?:goals?|scores?|points?)$")
 
@@ -104,7 +108,8 @@ class Pairs(Layout):
             )
         others = [name for name in names if name not in columns]
         _check_others(grid, columns, others)
-        if not (spec.patterns or spec.judge or spec.counts):
+        if not spec.patterns:
+            _ask_judges(grid, columns, others, spec)
             _refuse_counts(grid, columns, others, spec)
         notes = [f"the pairs are in the columns {names_shown(list(map(repr, columns)))}"]
         if len(columns) == 4 and not (found is not None and found.are_wins):
@@ -113,8 +118,9 @@ class Pairs(Layout):
             notes[0] += "and each line is one game, whatever the numbers"
         if others:
             notes.append(f"columns left out: {names_counted(list(map(repr, others)))}")
-        judge = next((x for x in others if meaning_of_header(grid.column(x), spec) == "judge"), "")
-        if judge:
+        named = (grid.column(x) for x in others)
+        judge = next((x.name for x in named if meaning_of_header(x, spec) == "judge"), "")
+        if judge and is_repeated(grid.column(judge).codes).any():
             notes.append(
                 "each line is read as a judge of its own: use "
                 f"{option('judge', judge)} if {judge!r} names the judges"
@@ -153,15 +159,17 @@ class Pairs(Layout):
         """Put the pairs of each judge together, with all that follows from them."""
         grid, spec = question.grid, question.spec
         is_whole = ~np.logical_or.reduce([x.is_blank() for x in question.columns])
-        lines = np.flatnonzero(is_whole)
+        never = _never_made(grid, spec) & is_whole
+        lines = np.flatnonzero(is_whole & ~never)
         if not len(lines):
             raise RankingsError(f"{grid.name}: there are no comparisons")
         items, pairs = _items(grid, question.columns[:2], lines, spec)
         notes = []
-        if len(lines) < len(is_whole):
-            left_out = [grid.where(row) for row in np.flatnonzero(~is_whole)[:6].tolist()]
-            number = plural(len(is_whole) - len(lines), "line")
-            notes.append(f"{number} with an empty cell left out: {names_shown(left_out)}")
+        for is_out, which in ((~is_whole, "with an empty cell"), (never, f"with 0 {spec.counts}")):
+            if is_out.any():
+                left_out = [grid.where(row) for row in np.flatnonzero(is_out)[:6].tolist()]
+                number = plural(int(is_out.sum()), "line")
+                notes.append(f"{number} {which} left out: {names_shown(left_out)}")
         is_one = pairs[:, 0] == pairs[:, 1]
         if is_one.any():
             remedy = "" if is_one.all() else f", as {option('cycles', 'drop')} does"
@@ -222,23 +230,75 @@ def _check_others(grid: Grid, columns: Sequence[str], others: Sequence[str]) -> 
             )
 
 
+def _ask_judges(
+    grid: Grid, columns: Sequence[str], others: Sequence[str], spec: QuestionSpec
+) -> None:
+    """Refuse to leave out a column that is called as one of judges, if some have several lines."""
+    for column in map(grid.column, others):
+        is_again = is_repeated(column.codes) & ~column.is_blank()
+        if spec.judge is None and OF_PEOPLE.fullmatch(column.name) and is_again.any():
+            raise RankingsError(
+                f"{grid.header_place}: does the column {column.name!r} name the judges? If so, add "
+                f"{option('judge', column.name)}, which takes together what a judge said in "
+                f"several lines; {option('columns', columns, False)} reads each line as a judge of "
+                "its own"
+            )
+
+
 def _refuse_counts(
     grid: Grid, columns: Sequence[str], others: Sequence[str], spec: QuestionSpec
 ) -> None:
     """Refuse to leave out a column that may say how often each comparison was made."""
-    for column in map(grid.column, others):
-        numbers = [whole_number(text) or 0 for text in column.values]
-        is_named = _OF_COUNTS.fullmatch(letters(column.name)) is not None
-        is_named |= meaning_of_header(column, spec) == "count"
-        is_running = numbers == list(range(1, len(column.codes) + 1))
-        is_named |= is_one_number(column) and letters(column.name) == "n"
-        if is_named and min(numbers) > 0 and max(numbers) > 1 and not is_running:
-            is_sure = not is_one_number(column)
+    judges = np.zeros(len(grid.numbers), int)
+    if spec.judge is not None:
+        judges = grid.column(spec.judge).codes
+    for column in map(grid.column, others if spec.counts is None else ()):
+        numbers = column.mapped(lambda text: -1 if (x := whole_number(text)) is None else x, int)
+        is_named = is_called_as_counts(column.name) or meaning_of_header(column, spec) == "count"
+        is_named |= _OF_COUNTS.fullmatch(letters(column.name)) is not None
+        wrong = np.flatnonzero(numbers < 0)
+        are_numbers = _MOST_WRONG * len(wrong) <= len(numbers)
+        if not (is_named and are_numbers) or (numbers == 1).all() or _are_running(numbers, judges):
+            continue
+        leaves = option("columns", columns, spec.judge is not None)
+        often = "seems to say how often each comparison was made"
+        if len(wrong) or numbers.max() < 1:
+            rows = np.flatnonzero(numbers < 1)
             raise RankingsError(
-                f"{grid.header_place}: does the column {column.name!r} say how often each "
-                f"comparison was made? If so, add {option('count', column.name, is_sure)}; "
-                f"{option('columns', columns, is_sure)} leaves it out"
+                f"{grid.at(rows[0], column)}: the column {often}, but has "
+                f"{repr(column.text(rows[0])[:40]) if column.text(rows[0]) else 'an empty cell'}"
+                f"{grid.also(rows)}: write whole numbers from 0, and add "
+                f"{option('count', column.name, False)}; {leaves} leaves the column out, so that "
+                "each line counts once"
             )
+        if spec.judge is not None:
+            raise RankingsError(
+                f"{grid.header_place}: the column {column.name!r} {often}: with {option('judge')} "
+                f"each line counts once, and {leaves} leaves the column out; "
+                f"{option('count', column.name, False)} takes it as the number of judges who say "
+                "the same"
+            )
+        is_sure = not is_one_number(column)
+        raise RankingsError(
+            f"{grid.header_place}: does the column {column.name!r} say how often each "
+            f"comparison was made? If so, add {option('count', column.name, is_sure)}; "
+            f"{option('columns', columns, is_sure)} leaves it out"
+        )
+
+
+def _are_running(numbers: np.ndarray, judges: np.ndarray) -> bool:
+    """Return whether the lines of each judge are numbered 1, 2, 3, …"""
+    order = np.argsort(judges, kind="stable")
+    sorted_judges = judges[order]
+    places = np.arange(len(order)) - np.searchsorted(sorted_judges, sorted_judges)
+    return bool((numbers[order] == places + 1).all())
+
+
+def _never_made(grid: Grid, spec: QuestionSpec) -> np.ndarray:
+    """Return which lines are of a comparison that was made 0 times, (rows,) bool."""
+    if spec.counts is None or spec.judge is not None:
+        return np.zeros(len(grid.numbers), bool)
+    return grid.column(spec.counts).mapped(lambda text: whole_number(text) == 0, bool)
 
 
 def _items(
@@ -287,26 +347,26 @@ def _settle_ties(
     grid, spec = question.grid, question.spec
     counts, drop = read_counts(grid, spec.counts, lines), option("ties", "drop")
     number, total = int(counts[is_tie].sum()), plural(int(counts.sum()), "comparison")
-    said = f"{number:,} of {total} {'is a tie' if number == 1 else 'are ties'}"
+    said = f"{number:,} of {total} {by_number(number, 'is a tie', 'are ties')}"
+    them, are = by_number(number, "it", "them"), by_number(number, "is", "are")
     if spec.ties == "order":
         raise RankingsError(
             f"{grid.name}: {option('ties', 'order', False)} does not go with pairs, of which "
-            f"{said}; {drop} leaves {'it' if number == 1 else 'them'} out"
+            f"{said}; {drop} leaves {them} out"
         )
     if spec.ties == "drop":
         if is_tie.all():
             raise RankingsError(f"{grid.name}: all comparisons are ties: {drop} leaves none")
-        left_out = f"and {'is' if number == 1 else 'are'} left out"
+        left_out = f"and {are} left out"
         if spec.judge is not None:  # who has nothing but ties is gone with them
             codes = grid.column(spec.judge).codes[lines]
             judges, first = np.unique(codes, return_index=True)
             gone = int(counts[first[~np.isin(judges, codes[~is_tie])]].sum())
             if gone:
-                who = f"{plural(gone, 'judge')} who {'has' if gone == 1 else 'have'} no others"
+                who = f"{plural(gone, 'judge')} who {by_number(gone, 'has', 'have')} no others"
                 left_out += f", with {who}"
         return ~is_tie, [f"{said}, {left_out}"]
-    read = f"which {'is' if number == 1 else 'are'} read as no opinion"
-    return every, [f"{said}, {read}: use {drop} to leave {'it' if number == 1 else 'them'} out"]
+    return every, [f"{said}, which {are} read as no opinion: use {drop} to leave {them} out"]
 
 
 def _number_made(rows: np.ndarray, counts: np.ndarray) -> str:
@@ -331,16 +391,15 @@ def _without_cycles(
     spec: QuestionSpec,
 ) -> tuple[np.ndarray, np.ndarray, list[str]]:
     """Return what follows from the pairs of judges, whose pairs have no cycle, and notes."""
-    drop = option("cycles", "drop")
-    remedy = (
-        f"{drop} leaves such judges out, and {option('cycles', 'mistakes', False)} learns how "
-        "probable a mistake is"
-    )
-    remedy = remedy if spec.cycles == "refuse" else ""
-    above, has_cycle, said = closed(direct, table, items, where, remedy)
-    if has_cycle.all():
-        raise RankingsError(f"{said}: {drop} leaves none")
-    left_out = ", and is left out" if has_cycle.sum() == 1 else ", and are left out"
+    above, has_cycle, said = closed(direct, table, items, where)
+    are_all = bool(has_cycle.all())
+    if said and (spec.cycles == "refuse" or are_all):
+        left = "leaves none" if are_all else "leaves such judges out"
+        raise RankingsError(
+            f"{said}; {option('cycles', 'drop', not are_all)} {left}, and "
+            f"{option('cycles', 'mistakes', are_all)} learns how probable a mistake is"
+        )
+    left_out = f", and {by_number(int(has_cycle.sum()), 'is', 'are')} left out"
     return above, ~has_cycle, [f"{said.partition(': ')[2]}{left_out}"] if said else []
 
 
@@ -352,7 +411,7 @@ def _outcomes(
 
     def missing(texts: list[str], is_likely: bool) -> str:
         leaves = option("missing", [*question.spec.missing, *texts], is_likely)
-        return f"{leaves} leaves {'these lines' if len(texts) > 1 else 'such a line'} out"
+        return f"{leaves} leaves {by_number(len(texts), 'such a line', 'these lines')} out"
 
     if not columns:
         return np.zeros(len(lines), int), []

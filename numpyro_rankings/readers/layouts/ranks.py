@@ -10,7 +10,7 @@ from numpyro_rankings.readers.answers import cells_are_ranks, ranks_in
 from numpyro_rankings.readers.grids import Grid
 from numpyro_rankings.readers.headers import Table, renamed
 from numpyro_rankings.readers.layouts.base import Layout, Lines
-from numpyro_rankings.readers.lists import Lists, lists_of_ranks
+from numpyro_rankings.readers.lists import Lists, are_ranks_with_ties, lists_of_ranks
 from numpyro_rankings.readers.questions import Question, QuestionSpec
 from numpyro_rankings.readers.rank_cells import read_ranks, refuse_rank
 from numpyro_rankings.readers.votes import lists_of_ballots, notes_of_aliases, votes_of_ranks
@@ -98,6 +98,7 @@ class Ranks(Layout):
         grid, spec = question.grid, question.spec
         names = _items(question)
         ranks = _ranks(question, names)
+        _refuse_own_items(question, names, ranks)
         if spec.rules is not None:
             spec = spec._replace(aliases={})  # the columns have the names of the items
             return lists_of_ballots(grid, spec, votes_of_ranks(names, ranks))
@@ -156,3 +157,40 @@ def _ranks(question: Question, names: Sequence[str]) -> np.ndarray:
         is_item = bool(has_ranks[k] or 2 * has_ranks.sum() <= len(names))
         refuse_rank(grid, int(row), column, most, spec, is_item)
     return ranks
+
+
+def _refuse_own_items(question: Question, names: Sequence[str], ranks: np.ndarray) -> None:
+    """Refuse judges with the names of the items, of whom none ranks the item of the own name.
+
+    Numbers that are neither ranks nor said to be ratings, or to have gaps, may be those of wins.
+    """
+    grid, spec = question.grid, question.spec
+    if spec.judge is None or spec.says_unranked or spec.offered or spec.not_offered:
+        return
+    index = {name: k for k, name in enumerate(names)}
+    column = grid.column(spec.judge)
+    own = np.array([index.get(text, -1) for text in column.values])[column.codes]
+    rows = np.flatnonzero(own >= 0)
+    if len(rows) < 3 or 2 * len(rows) < len(own) or ranks[rows, own[rows]].any():
+        return
+    ordered = np.sort(ranks[rows], axis=1)
+    lengths = (ordered > 0).sum(1, keepdims=True)
+    are_lists = (ordered == np.maximum(np.arange(len(names)) + 1 + lengths - len(names), 0)).all()
+    is_said_how = spec.may_have_gaps or spec.ties is not None or spec.highest_first is not None
+    if not (are_lists or is_said_how or are_ranks_with_ties(ranks[rows])):
+        what = (
+            "numbers of wins are read from a table with a line for each two, the number of wins of "
+            f"the first in a column of counts, by {option('layout', 'pairs', False)}"
+        )
+    elif are_lists and (lengths == len(names) - 1).all():
+        what = f"add {option('unranked', 'not-offered')} if nobody was offered it"
+    else:
+        what = (
+            "if nobody was offered it, write a word such as 'own' into these cells and add "
+            f"{option('not_offered', 'own', False)}"
+        )
+    raise RankingsError(
+        f"{grid.where(rows[0])}: {plural(len(rows), 'row')} have the name of an item in "
+        f"{spec.judge!r}, and nothing in its column: {what}; {option('unranked', 'below', False)} "
+        "ranks it below the others"
+    )

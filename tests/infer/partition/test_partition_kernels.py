@@ -37,7 +37,7 @@ from helpers.refusals import assert_refused
 from jax import random
 from numpyro.infer import MCMC, NUTS, Gibbs
 from scipy.special import gammaln
-from scipy.stats import binom, multivariate_normal
+from scipy.stats import binom, multivariate_normal, multivariate_t
 
 import numpyro_rankings.distributions as rd
 from numpyro_rankings import log_predictive_of_points
@@ -47,6 +47,7 @@ from numpyro_rankings.infer import CollapsedGibbs, Cycle, PermutationGibbs, Spli
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.infer.partition.base import Given
 from numpyro_rankings.infer.partition.batches import random_batches
+from numpyro_rankings.infer.partition.collapsed import update_labels_in_turn
 from numpyro_rankings.infer.partition.permutation import log_number
 from numpyro_rankings.infer.partition.segments import (
     Ordering,
@@ -337,6 +338,44 @@ def test_blocks_of_draws_are_one_at_a_time(monkeypatch):
         draws.append(np.asarray(mcmc.get_samples()["assignments"], int))
     assert len(np.unique(draws[0], axis=0)) == 3
     np.testing.assert_array_equal(*draws)
+
+
+def test_sweep_is_that_of_a_plain_loop():
+    """One sweep in the plane, compiled, and a loop over the points in float64: the same labels."""
+    size, slots, alpha = 80, 20, 3.0
+    rng = np.random.default_rng(2)
+    x = (
+        3.0 * rng.normal(size=(5, 2))[rng.integers(5, size=size)] + rng.normal(size=(size, 2))
+    ) * 0.7
+    start, key = rng.integers(8, size=size), random.key(5)
+
+    @jax.jit
+    def sweep(labels):
+        points, prior = as_points(WISHART, x), PartitionPrior(jnp.asarray(alpha))
+        return update_labels_in_turn(key, labels, Given(points, prior, WISHART, slots))
+
+    def density(others, new):
+        n = len(others)
+        number, v = 0.5 + n, 4.0 + n - 1.0
+        mean = others.mean(0) if n else np.zeros(2)
+        matrix = np.eye(2) + (others - mean).T @ (others - mean)
+        matrix += 0.5 * n / number * np.outer(mean, mean)
+        scale = matrix * (number + 1.0) / (number * v)
+        return multivariate_t(n / number * mean, scale, df=v).pdf(new)
+
+    labels, uniforms = start.copy(), np.asarray(random.uniform(key, (2, size)), float)
+    for i in range(size):
+        old, labels[i] = labels[i], -1
+        sizes = np.bincount(labels[labels >= 0], minlength=slots)
+        weights = [n * density(x[labels == c], x[i]) if n else 0.0 for c, n in enumerate(sizes)]
+        sums = np.cumsum([*weights, alpha * density(x[:0], x[i])])
+        seat = np.searchsorted(sums, (1.0 - uniforms[0, i]) * sums[-1])
+        free = old if sizes[old] == 0 else np.argmin(sizes > 0)
+        labels[i] = free if seat == slots else seat
+    move = sweep(jnp.asarray(start, jnp.int32))
+    assert (labels != start).sum() > 20
+    np.testing.assert_array_equal(move.labels, labels)
+    assert not move.overflow
 
 
 @pytest.mark.slow

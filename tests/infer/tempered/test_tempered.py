@@ -31,7 +31,6 @@ from numpyro_rankings.infer.tempered.ladder import (
     is_adapted,
     mean_rejection,
 )
-from numpyro_rankings.infer.tempered.padded import PaddedMixture
 from numpyro_rankings.infer.tempered.steps import Target, metropolis_steps, read_components
 from numpyro_rankings.models import default_share_concentration
 from numpyro_rankings.posterior import log_evidence
@@ -207,7 +206,7 @@ def test_one_program_has_the_draws_and_evidence_of_fewer_components(family):
     lists, num_items, components, marginal = FAMILIES[family]
     rankings = Rankings.from_orderings(lists, num_items=num_items, counts=[10] * len(lists))
     settings = {"power": 0.3, "num_temperatures": 8, "num_steps": 24}
-    kernel = PaddedMixture(components(), 3, KAPPA, **settings)
+    kernel = TemperedMixture(components(), 3, KAPPA, **settings).padded(3)
     # the draws are those of the kernel with that number, up to rounding
     short = {"num_warmup": 0, "num_samples": 3, "num_chains": NUM_LADDERS}
     full = _padded_chains(kernel, rankings, 3, **short).get_samples()

@@ -1,0 +1,170 @@
+"""Tables of tournaments: crosstables, rounds and leagues, refused with what reads them."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.rankings.names import names_counted
+from numpyro_rankings.readers.grids import Column, Grid
+from numpyro_rankings.readers.outcomes import number_of
+from numpyro_rankings.readers.questions import QuestionSpec
+from numpyro_rankings.readers.votes import letters
+from numpyro_rankings.words.options import option
+
+_LOOKED_AT = 1000  # rows, or texts of a column
+_FEWEST = 3  # items of a crosstable, and games of a table of rounds
+_POINTS = {"0", "1", "½", "0.5", "0,5", "1/2", "0.0", "1.0", "w", "l", "d", "win", "loss", "draw"}
+_OWN = re.compile(r"\W*|x+|nan", re.IGNORECASE)  # cells of an item and itself
+# the opponent by number, the color and the result of a game, as 2w1, 3b½, 12W+ and +W2
+_ROUND = re.compile(
+    r"\d{1,3}\s*[wbs]\s*(?:[01½+=-]|0[.,]5)|[-+=01½]\s*[wbs]\s*\d{1,3}", re.IGNORECASE
+)
+# the result and the opponent, as W12, which may be a name if not all three letters come
+_LETTERS = re.compile(r"([WLD])\s*\d{1,3}", re.IGNORECASE)
+_MARKS = re.compile(r"\s*[|;,\t]\s*")
+# what columns of a league are called
+_PLAYED = "p pl pld mp gp g played matches games sp spiele".split()
+_WON, _DRAWN, _LOST = (
+    "w won wins s".split(),
+    "d draw drawn draws t u".split(),
+    "l lost losses n".split(),
+)
+_TOTAL = "pts points pt pkt punkte".split()
+_PLACE = "pos position rank place rk platz".split()
+
+
+def refuse_tournaments(
+    grid: Grid, picked: Sequence[int], spec: QuestionSpec, are_pairs: bool
+) -> None:
+    """Refuse a crosstable of results, a table of the rounds of a tournament, and a league.
+
+    An explicit layout is an answer: the caller asks nothing then.
+
+    :param are_pairs: whether columns are called as those of pairs, which won and lost may be, too.
+    """
+    columns = [grid.cells[k] for k in picked]
+    _refuse_league(grid, columns, spec)
+    if are_pairs:
+        return
+    _refuse_rounds(grid, columns)
+    names = grid.column(spec.judge) if spec.judge in grid.columns else grid.cells[0]
+    others = [x for x in columns if x is not names and x.name]
+    _refuse_crosstable(grid, names, others)
+
+
+def _write_games(example: str) -> str:
+    return (
+        f"write a line for each game, with columns such as {example}, and add "
+        f"{option('layout', 'pairs', False)}"
+    )
+
+
+def _or_ranks() -> str:
+    return f"{option('layout', 'ranks', False)} if they are ranks"
+
+
+def _refuse_rounds(grid: Grid, columns: Sequence[Column]) -> None:
+    """Refuse cells such as ``2w1``: the opponent, the color and the result of a round."""
+    texts = [
+        x
+        for column in columns
+        for text in column.values[:_LOOKED_AT]
+        for x in _MARKS.split(text)
+        if x
+    ]
+    said = {match[1].upper() for x in texts if (match := _LETTERS.fullmatch(x))}
+    pattern = _LETTERS if len(said) == 3 else _ROUND
+    rounds = [x for x in texts if pattern.fullmatch(x)]
+    is_split = len(columns) == 1 and 2 * len(rounds) >= len(texts)
+    of_rounds = [x.name for x in columns if _is_of_rounds(x, pattern)]
+    if (is_split or len(of_rounds) > 1) and len(rounds) >= _FEWEST:
+        shown = names_counted([repr(x) for x in rounds], 3)
+        raise RankingsError(
+            f"{grid.header_place}: cells such as {shown} seem to be the opponent and the result of "
+            f"each round of a tournament, and no ranks: {_write_games('item1,item2,result')}"
+            f"; {option('layout', 'orders' if len(columns) > 1 else 'cell', False)} if they are "
+            "names of items"
+        )
+
+
+def _is_of_rounds(column: Column, pattern: re.Pattern) -> bool:
+    texts = [x for x in column.values[:_LOOKED_AT] if x]
+    return 2 * sum(pattern.fullmatch(x) is not None for x in texts) > len(texts)
+
+
+def _refuse_crosstable(grid: Grid, names: Column, others: Sequence[Column]) -> None:
+    """Refuse results between items that are both the rows and the columns."""
+    index = {x.name: x for x in others}
+    rows = [
+        (row, index[x])
+        for row in range(min(len(grid.numbers), _LOOKED_AT))
+        if (x := names.text(row)) in index
+    ]
+    items = {column.name for _, column in rows}
+    if len(rows) < _FEWEST or len(items) < len(rows) or 2 * len(rows) < len(grid.numbers):
+        return
+    if any(not _OWN.fullmatch(column.text(row)) for row, column in rows):
+        return
+    said = {
+        x.casefold()
+        for row, own in rows
+        for column in others
+        if column.name in items and column is not own and (x := column.text(row))
+    }
+    if (
+        "1" in said
+        and said <= _POINTS
+        and (said & {"0", "0.0"} or said & {"½", "0.5", "0,5", "1/2"})
+    ):
+        raise RankingsError(
+            f"{grid.header_place}: the rows and the columns have the same names, and the cells are "
+            "0 and 1, as the results of games between them, and no ranks: "
+            f"{_write_games('item1,item2,result')}; {_or_ranks()}"
+        )
+
+
+def _names_teams(column: Column) -> bool:
+    """Return whether all texts of a column differ, and none is a number."""
+    are_texts = all(x and not number_of(x) >= 0 for x in column.values)
+    return are_texts and len(column.values) == len(column.codes)
+
+
+def _refuse_league(grid: Grid, columns: Sequence[Column], spec: QuestionSpec) -> None:
+    """Refuse games won and lost, and points, of the teams of a league."""
+    if len(columns) == 1 and letters(columns[0].name) in _PLACE:
+        columns = grid.cells  # a part of the answer
+    by_word: Mapping[str, Column] = {letters(x.name): x for x in columns}
+
+    def of(words: Sequence[str]) -> Column | None:
+        return next((by_word[x] for x in words if x in by_word), None)
+
+    won, lost, drawn, played, points = map(of, (_WON, _LOST, _DRAWN, _PLAYED, _TOTAL))
+    if (
+        spec.is_turned is not None
+        or won is None
+        or lost is None
+        or (played is None and points is None)
+    ):
+        return
+    parts = [x for x in (won, drawn, lost) if x is not None]
+    if played is not None and any(
+        sum(number_of(x.text(row)) for x in parts) != number_of(played.text(row))
+        for row in range(min(len(grid.numbers), _LOOKED_AT))
+    ):
+        return
+    have_numbers = all(number_of(x) >= 0 for column in parts for x in column.values if x)
+    teams = next((x for x in grid.cells if _names_teams(x)), None)
+    if teams is None or not have_numbers:
+        return
+    how = _write_games("winner,loser")
+    place = of(_PLACE)
+    if place is not None and len(place.values) == len(place.codes):
+        how += (
+            f"; the order of the teams, as one ranking, is read by {option('judge', teams.name)}, "
+            f"{option('columns', place.name)}, {option('transpose', True)} and "
+            f"{option('layout', 'ranks')}"
+        )
+    raise RankingsError(
+        f"{grid.header_place}: {won.name!r} and {lost.name!r} seem to be games that the teams of a "
+        f"league have won and lost, and no ranks: {how}; {_or_ranks()}"
+    )
