@@ -220,10 +220,11 @@ def refuse_missing_items(
     initials = {text for text in texts if len(text) == 1 and text.isalpha()}
     names = initials if 2 < len(initials) > len(texts) / 2 else set()
     num_cells = sum(k for column in columns for x, k in column.counts().items() if x)
+    codes = _codes_among_numbers(texts)
     for column in columns:
         for text in column.values:
             is_code = _is_code(text) or (text in capitals and len(capitals) == 1)
-            is_odd = _says_no_rank(text) or (num_names > 1 and is_code)
+            is_odd = _says_no_rank(text) or (num_names > 1 and is_code) or text in codes
             if text and is_odd and text not in (known or ()) and text not in names:
                 number = sum(x.counts().get(text, 0) for x in columns)
                 is_item = text in initials and 5 * number > num_cells and len(texts) <= _MOST_NAMES
@@ -235,6 +236,14 @@ def refuse_missing_items(
                     f"{in_cells(columns, text, ' It is in {}.')} If it means that nothing is "
                     f"ranked, {how or 'add ' + missing}; if it is one, name all items with {every}"
                 )
+
+
+def _codes_among_numbers(texts: Collection[str]) -> set[str]:
+    """Return the numbers such as 99 among the items 1, 2, …, n, of which none is left out."""
+    numbers = {text: whole_number(text) for text in texts}
+    codes = {x for x, number in numbers.items() if number in _NO_RANK_CODES - {0}}
+    rest = {number for x, number in numbers.items() if x not in codes}
+    return codes if len(rest) > 2 and rest == {*range(1, len(rest) + 1)} else set()
 
 
 def in_cells(columns: Sequence[Column], text: str, form: str = ", as in {}") -> str:

@@ -34,7 +34,7 @@ from numpyro_rankings.words.options import option
 
 _LENGTH = 60  # letters of a name in a message
 _NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)?")
-_MOST_HEADER_ROWS, _MOST_TITLES = 3, 3
+_MOST_HEADER_ROWS, _MOST_TITLES, _LOOKED_AT = 3, 3, 200
 _IMPORT_ID = re.compile(r'\{\s*"ImportId"')
 # columns of Qualtrics, and what the second row calls them
 _QUALTRICS = {
@@ -144,8 +144,17 @@ def fold_header(grid: Grid, header_rows: int | None) -> Table:
             f"rows above the names of the columns; {option('header', 'none')} if there are none"
         )
     _refuse_dominion(grid)
-    names = [_UNNAMED.sub("", name) for name in grid.columns]
+    names, notes = [_UNNAMED.sub("", name) for name in grid.columns], list[str]()
     more = _further_header_rows(grid, names) if header_rows is None else header_rows - 1
+    if not more and _are_answers_below(grid, names):
+        numbered = _numbered(names)
+        new = [x for x, y in zip(numbered, names, strict=True) if x != y]
+        if len({*numbered}) == len(numbered) and all(numbered):
+            grid = grid._replace(cells=renamed(grid.cells, numbered))
+            names, notes = (
+                numbered,
+                [f"columns without a name of their own are called {new[0]!r} to {new[-1]!r}"],
+            )
     if header_rows is None and not more and len(names) > 2 and names[0] and not any(names[1:]):
         raise RankingsError(
             f"{grid.header_place}: only the first column has a name, {names[0][:_LENGTH]!r}; if it "
@@ -154,7 +163,7 @@ def fold_header(grid: Grid, header_rows: int | None) -> Table:
     if not more:
         words = [column.label or column.name for column in grid.cells]
         pairs = zip(grid.columns, words, strict=True)
-        return Table(grid, words, [(x,) if x == y else (x, y) for x, y in pairs], [])
+        return Table(grid, words, [(x,) if x == y else (x, y) for x, y in pairs], notes)
     if more >= len(grid.numbers):
         raise RankingsError(f"{grid.where(len(grid.numbers) - 1)}: there are no rows below this")
     below = [[column.text(row) for column in grid.cells] for row in range(more)]
@@ -169,6 +178,30 @@ def fold_header(grid: Grid, header_rows: int | None) -> Table:
         labels, texts = _labels_of_questions(names, said)
         grid = grid._replace(cells=renamed(grid.cells, labels))
     return Table(grid.keep(rows), labels, texts, [f"{more + 1} rows name the columns, with {kind}"])
+
+
+def _are_answers_below(grid: Grid, names: Sequence[str]) -> bool:
+    """Return whether columns without a name of their own have names of items in the first row.
+
+    These come again in the rows below, where names of columns do not.
+    """
+    later = [x for k, x in enumerate(grid.cells) if not names[k] or names[k] in names[:k]]
+    first = {x.text(0) for x in later if len(grid.numbers) > 1} - {""}
+    below = (
+        text for x in later for text in map(x.text, range(1, min(len(grid.numbers), _LOOKED_AT)))
+    )
+    return any(whole_number(x) is None for x in first) and not first.isdisjoint(below)
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    """Return names of columns, with a number where one goes on with the name of the one before."""
+    groups = list[list[str]]()
+    for name in names:
+        if groups and name in ("", groups[-1][0]):
+            groups[-1].append(groups[-1][0])
+        else:
+            groups.append([name])
+    return [f"{x} {k}" if len(xs) > 1 else x for xs in groups for k, x in enumerate(xs, 1)]
 
 
 def _labels_of_questions(
@@ -217,6 +250,8 @@ def _further_header_rows(grid: Grid, names: Sequence[str]) -> int:
         for k, (name, text) in enumerate(zip(names, first, strict=True))
         if not name or name in names[:k]
     ]
+    if _are_answers_below(grid, names):
+        return 0
     have_counts = all(whole_number(name) is not None for name in names if name)
     # ranks in words, of which none comes twice, may be answers
     are_ranks = all(map(rank_in_words, unnamed)) and len({*first}) == len(first)
@@ -224,6 +259,11 @@ def _further_header_rows(grid: Grid, names: Sequence[str]) -> int:
         return 0
     # nothing is below the column of the ids, nor a number anywhere
     return int(first[0] in _NO_ITEM or not any(whole_number(text) is not None for text in first))
+
+
+def is_called_total(text: str) -> bool:
+    """Return whether a row is called as one of totals or means."""
+    return _TOTALS.fullmatch(text) is not None
 
 
 def drop_totals(grid: Grid, looked_at: Sequence[int]) -> tuple[Grid, list[str]]:

@@ -464,3 +464,46 @@ def test_numbers_of_voters_are_counts(tmp_path, name):
     assert said == {"count": name} and len(survey.rankings) == 83
     said, _ = answers_of(write(tmp_path, "voters,1st,2nd\n1,tea,rum\n2,rum,tea\n", "u.csv"))
     assert said == {"judge": "voters"}
+
+
+@pytest.mark.parametrize("header", ["judge,choice,choice,choice", "judge,choice,,", "judge,Best,,"])
+def test_answers_below_columns_without_a_name_are_no_names(tmp_path, header):
+    rows = "Al,tea,coffee,cocoa\nBo,coffee,tea,cocoa\nCy,coffee,cocoa,tea\n"
+    path = write(tmp_path, f"{header}\n{rows}", "t.csv")
+    survey = read_survey(path, "orders", judge="judge")
+    assert survey.judges == ["Al", "Bo", "Cy"]
+    assert joined(survey) == ["tea coffee cocoa", "coffee tea cocoa", "coffee cocoa tea"]
+    name = header.split(",")[1]
+    note = f"columns without a name of their own are called '{name} 1' to '{name} 3'"
+    assert note in survey.notes
+
+
+def test_names_below_a_question_are_names(tmp_path):
+    path = write(tmp_path, "id,Q,,\n,tea,coffee,cocoa\n1,1,2,3\n2,3,1,2\n", "t.csv")
+    survey = read_survey(path, "ranks", judge="id")
+    assert joined(survey) == ["tea coffee cocoa", "coffee cocoa tea"]
+
+
+@pytest.mark.parametrize("code", ["99", "-9"])
+def test_codes_among_numbers_of_items(tmp_path, code):
+    text = f"judge,1st,2nd,3rd\nAl,1,2,{code}\nBo,1,2,3\nCy,2,1,{code}\nDi,3,1,2\n"
+    path = write(tmp_path, text, "t.csv")
+    with refusal(f"is '{code}' an item? It is in 2 cells"):
+        read_survey(path, "orders", judge="judge")
+    survey = read_survey(path, "orders", judge="judge", missing=[code], gaps="close")
+    assert joined(survey)[:2] == ["1 2", "1 2 3"]
+    cell = write(tmp_path, f'judge,order\nAl,"1, 2, {code}"\nBo,"1, 2, 3"\n', "c.csv")
+    with refusal(f"is '{code}' an item?"):
+        read_survey(cell, "cell", judge="judge")
+    other = write(tmp_path, "judge,1st,2nd,3rd\nAl,12,45,99\nBo,45,12,99\n", "o.csv")
+    assert joined(read_survey(other, "orders", judge="judge")) == ["12 45 99", "45 12 99"]
+
+
+def test_totals_among_the_items_of_long_tables(tmp_path):
+    rows = [("r1", "tea", 1), ("r1", "coffee", 2), ("r1", "TOTAL", 3), ("r2", "tea", 2)]
+    rows += [("r2", "coffee", 1), ("r2", "TOTAL", 3)]
+    text = "judge,item,rank\n" + "\n".join(",".join(map(str, row)) for row in rows) + "\n"
+    with refusal("is 'TOTAL' an item? If it is a total, remove its rows; if not, name all items"):
+        read_survey(write(tmp_path, text, "t.csv"))
+    survey = read_survey(write(tmp_path, text, "t.csv"), items=["tea", "coffee", "TOTAL"])
+    assert joined(survey) == ["tea coffee TOTAL", "coffee tea TOTAL"]

@@ -11,7 +11,7 @@ from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_shown
 from numpyro_rankings.readers.answers import numbers_in, ranks_in, refuse_missing_items
 from numpyro_rankings.readers.grids import Column, Grid, whole_number
-from numpyro_rankings.readers.headers import Table
+from numpyro_rankings.readers.headers import Table, is_called_total
 from numpyro_rankings.readers.layouts.base import Layout, Lines
 from numpyro_rankings.readers.lists import Lists, lists_of_ranks
 from numpyro_rankings.readers.questions import (
@@ -338,6 +338,12 @@ def _items(question: Question, judge: Column) -> tuple[tuple[str, ...], np.ndarr
     if question.spec.items is None:
         how = "remove its rows"
         refuse_missing_items(grid, [item], words_of_ballots(item.values), how)
+        total = next((x for x in item.values if is_called_total(x)), None)
+        if total is not None and len(item.values) > 2:
+            raise RankingsError(
+                f"{grid.at_text(item, total)}: is {total!r} an item? If it is a total, {how}; if "
+                f"not, name all items with {option('items')}"
+            )
     index = {name: k for k, name in enumerate(names)}
     items = item.mapped(lambda name: index.get(name, -1), np.int64)
     if (unknown := items < 0).any():
