@@ -25,6 +25,7 @@ _OF_JUDGES = re.compile(
     r"gender|wave|stratum|cohort|year|education|income)(?:[^a-z]|$)",
     re.IGNORECASE,
 )
+_PLACE = re.compile(r"\d$|^\d")  # at an end of the name of a column
 _RACE = "!!"  # between a race and a candidate
 
 
@@ -46,6 +47,9 @@ def refuse_column_beside(
         [grid.cells[k] for k in picked], lambda x: 0 if x in blank else rank_number(x)
     )
     _refuse_columns_of_kinds(grid, picked)
+    if layout == "orders" and (k := _beside_places(grid, picked)) is not None:
+        why = "Its name has no number, as those of the others have, and its texts are in no other"
+        _ask(grid, picked, k, spec, why)
     if (k := _beside_race(table, picked, numbers)) is not None:
         _ask(grid, picked, k, spec, f"Its name has no {_RACE!r}, as those of the others have")
     # words for blank cells may be among the numbers
@@ -91,6 +95,18 @@ def _refuse_columns_of_kinds(grid: Grid, picked: Sequence[int]) -> None:
             f"and {second!r}: pick those with the ranks by "
             f"{option('columns', f'*{kind}' if end else f'{kind}*')}"
         )
+
+
+def _beside_places(grid: Grid, picked: Sequence[int]) -> int | None:
+    """Return the first column without the number of a place, and without any item of the others."""
+    texts = [{*grid.cells[k].values} - {""} for k in picked]
+    are_places = [_PLACE.search(grid.columns[k]) is not None for k in picked]
+    for k, own in enumerate(texts):
+        others = [x for j, x in enumerate(texts) if are_places[j]]
+        share = [any(x & y for y in others if y is not x) for x in others]
+        if not are_places[k] and len(others) > 1 and all(share) and not own & set().union(*others):
+            return k
+    return None
 
 
 def _ranks(grid: Grid, columns: Mapping[str, int]) -> np.ndarray:

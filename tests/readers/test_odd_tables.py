@@ -507,3 +507,18 @@ def test_totals_among_the_items_of_long_tables(tmp_path):
         read_survey(write(tmp_path, text, "t.csv"))
     survey = read_survey(write(tmp_path, text, "t.csv"), items=["tea", "coffee", "TOTAL"])
     assert joined(survey) == ["tea coffee TOTAL", "coffee tea TOTAL"]
+
+
+@pytest.mark.parametrize("places", ["d1,d2,d3", "1,2,3", "1st,2nd,3rd"])
+def test_a_column_beside_numbered_places(tmp_path, places):
+    rows = "Al,tea,coffee,cocoa,Rome\nBo,coffee,tea,cocoa,Oslo\nCy,tea,cocoa,coffee,Rome\n"
+    path = write(tmp_path, f"name,{places},city\n{rows}", "t.csv")
+    with refusal("is 'name' part of the ranking? Its name has no number", "judge='name'"):
+        read_survey(path, "orders")
+    with refusal("is 'city' part of the ranking?", "about='city'"):
+        read_survey(path, "orders", judge="name")
+    survey = read_survey(path, "orders", judge="name", about=["city"])
+    assert joined(survey) == ["tea coffee cocoa", "coffee tea cocoa", "tea cocoa coffee"]
+    rows = "tea,coffee,cocoa\ntea,cocoa,coffee\n"  # all have the same item first
+    survey = read_survey(write(tmp_path, f"best,2nd,3rd\n{rows}", "t.csv"), "orders", columns="*")
+    assert joined(survey) == ["tea coffee cocoa", "tea cocoa coffee"]
