@@ -86,7 +86,7 @@ def _read_without_cycles(file: str | None, table: TableOptions) -> "Survey":
             raise
     survey = read_file(file, replace(table, cycles="drop"))
     text = "fit, compare and assign refuse what is left out here. Add --cycles drop to leave it out"
-    if table.judge is not None:
+    if table.judge is not None and any("contradict" in x for x in survey.notes):
         text += ", or --cycles mistakes to learn how probable a mistake is"
     note(text)
     survey.notes.append(text)

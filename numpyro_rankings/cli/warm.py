@@ -46,10 +46,12 @@ size begin their sweeps after seconds. Nothing is fitted, and no file is written
 
 The number of judges is rounded up, so that a program is for a range of them; the last line says for
 which. The number of items and the length of the longest list have to be the same. The options of
-the model are those of 'fit', and so is what is fitted without them. Where that is as by
---components auto, it chooses a number of groups, whose chains have a program of their own: those of
-1 to {_USUAL_GROUPS} groups are compiled, or as many as --groups says, with all judges as the
-effective size. Programs are of one version of this package and of jaxlib, on one kind of processor.
+the model are those of 'fit', and so is what is fitted without them. For some tables, and with
+--components auto, fit chooses the number of groups. The chains of each number have a program of
+their own: those of 1 to {_USUAL_GROUPS} groups are compiled, or as many as --groups says, with all
+judges as the effective size. Programs are of one version of this package and of jaxlib, on one kind
+of processor. FILE is surer than --size, whose judges rank at random: fit takes another model for
+tables with few different rankings.
 """
 
 _EXAMPLES = """\
@@ -141,7 +143,8 @@ def _warm(args: argparse.Namespace, _: str) -> int:
                 )
             for name, begin in _programs(model, data, chains, most):
                 _compile(name, begin)
-    print(f"{_covered(data, chains)}; {clock.now() - start:,.0f} s in all")
+    covered = _covered(data, chains, is_sample=fitted.whole is not None)
+    print(f"{covered}; {clock.now() - start:,.0f} s in all")
     return 0
 
 
@@ -193,9 +196,9 @@ def _compile(name: str, begin: "Callable[[], Run]") -> None:
     print(f"{name}: {what}, {clock.now() - start:,.0f} s", flush=True)
 
 
-def _covered(data: "Rankings | Orders", chains: int) -> str:
+def _covered(data: "Rankings | Orders", chains: int, is_sample: bool) -> str:
     """Say for which tables the programs are."""
-    from numpyro_rankings.rankings import Rankings, WeightedRankings, num_stages
+    from numpyro_rankings.rankings import Rankings, WeightedRankings
     from numpyro_rankings.run.rounding import rounded_alike
 
     judges, rows = range(len(data), len(data) + 1), range(data.num_rows, data.num_rows + 1)
@@ -203,11 +206,11 @@ def _covered(data: "Rankings | Orders", chains: int) -> str:
     if isinstance(data, Rankings) and not isinstance(data, WeightedRankings):
         judges, rows = rounded_alike(data)
         what += "" if data.choice_sets is None else ", not all of the same items,"
-    stages = num_stages(data)
-    length = f"{stages}" if stages < data.num_items - 1 else f"{stages} or {stages + 1}"
+    of_sample = ", a sample of those of the table," if is_sample else ""
     return (
-        f"fit compiles no sampler for {_from_to(judges)} judges with {_from_to(rows)} "
-        f"{what} of {data.num_items} items, the longest of {length}, in {plural(chains, 'chain')}"
+        f"fit compiles no sampler for {_from_to(judges)} judges{of_sample} with {_from_to(rows)} "
+        f"{what} of {data.num_items} items, the longest of {data.table.shape[1]}, "
+        f"in {plural(chains, 'chain')}"
     )
 
 

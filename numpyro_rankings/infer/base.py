@@ -113,12 +113,13 @@ class GibbsKernel(ModelReader, MCMCKernel):
         raise NotImplementedError(f"{type(self).__name__} has no clusters of rankings")
 
     def padded(self, num_components: int) -> "GibbsKernel | None":
-        """Return the kernel of as many components as an argument of the run says, up to so many.
+        """Return a kernel whose number of components is an argument of the run.
 
         The argument is an array ``num_used``, so that another number is no other program, and takes
         no time to compile. Components beyond it have no judges, shares of 0, and parameters that
         mean nothing. The judges have no covariates.
 
+        :param num_components: the largest number.
         :return: None if there is no such kernel.
         """
         return None

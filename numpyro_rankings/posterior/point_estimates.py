@@ -331,7 +331,8 @@ def _reseat_clusters(
     merges: _Merges,
 ) -> np.ndarray | None:
     """A better partition found by reseating the points of one cluster, or None."""
-    least = _losses(labels, draws, f).mean() - 1e-6 * np.diff(f).max()
+    of_draws = _sums_of_draws(draws, f)
+    least = _losses(labels, draws, f, of_draws).mean() - 1e-6 * np.diff(f).max()
     clusters = rng.permutation(int(labels.max()) + 1)[:_MOST_ROUNDS]
     starts = [np.where(labels == cluster, -1, labels) for cluster in clusters]
     for start, cluster in zip(starts, clusters, strict=True):
@@ -339,7 +340,7 @@ def _reseat_clusters(
         start[start > cluster] -= 1
     orders = [rng.permutation(len(labels)) for _ in starts]
     for end in _descend_each(starts, draws, f, num_slots, orders, merges):
-        if _losses(end, draws, f).mean() < least:
+        if _losses(end, draws, f, of_draws).mean() < least:
             return end
     return None
 
@@ -481,9 +482,14 @@ def _descend(
 def _count(labels: np.ndarray, draws: np.ndarray, num_slots: int) -> np.ndarray:
     """Number of points in each pair of a draw's cluster and a label, (D, K, C); -1 is no label."""
     width, seated = int(draws.max()) + 1, labels >= 0
-    both = draws[:, seated].astype(np.int64) * num_slots + labels[seated]
+    # a search reads the counts all the time, and half of the memory takes half of the time
+    kind = np.int16 if len(labels) < 2**15 else np.int32
+    if not seated.all():
+        draws, labels = draws[:, seated], labels[seated]
+    both = draws * np.int64(num_slots)
+    both += labels
     counts = [np.bincount(row, minlength=width * num_slots) for row in both]
-    return np.stack(counts).astype(np.int32).reshape(len(draws), width, num_slots)
+    return np.stack(counts).astype(kind).reshape(len(draws), width, num_slots)
 
 
 @jax.jit
@@ -499,8 +505,8 @@ def _move_points(
     every, slots = jnp.arange(counts.shape[0]), jnp.arange(counts.shape[2])
     least = 1e-6 * steps.max()  # beyond rounding
 
-    def move(k: Array, carry: tuple) -> tuple:
-        labels, counts, sizes, moved = carry
+    def seat(k: Array, labels: Array, counts: Array, sizes: Array) -> tuple[Array, Array]:
+        """The best cluster of the point in turn k, and whether it stays where it is."""
         point = order[k]
         old, column = labels[point], columns[point]
         mine = slots == old  # all False if the point has no cluster
@@ -511,16 +517,30 @@ def _move_points(
         cost = jnp.where((left > 0) | (slots == new), cost, jnp.inf)
         # if no slot is empty, argmin is 0, which is not a new cluster
         best = jnp.argmin(cost).astype(labels.dtype)
-        stays = (old >= 0) & (cost[old] <= cost[best] + least)
+        return best, (old >= 0) & (cost[old] <= cost[best] + least)
+
+    def to_next_move(carry: tuple) -> tuple:
+        """Find the next point that does not stay, and move it; the counts are written only then."""
+        k, labels, counts, sizes, moved = carry
+        k, best, stays = jax.lax.while_loop(
+            lambda turn: turn[2] & (turn[0] < len(order)),
+            lambda turn: (turn[0] + 1, *seat(turn[0], labels, counts, sizes)),
+            (k, jnp.zeros((), labels.dtype), jnp.array(True)),
+        )
+        point = order[k - 1]  # the last one may stay
+        old, column = labels[point], columns[point]
         best, moves = jnp.where(stays, old, best), jnp.where(stays, 0, 1)
         leaves = jnp.where(old >= 0, moves, 0)
-        counts = counts.at[every, column, old].add(-leaves).at[every, column, best].add(moves)
-        sizes = sizes.at[old].add(-leaves).at[best].add(moves)
-        return labels.at[point].set(best), counts, sizes, moved | ~stays
+        for slot, change in ((old, -leaves), (best, moves)):
+            counts = counts.at[every, column, slot].add(change.astype(counts.dtype))
+            sizes = sizes.at[slot].add(change)
+        return k, labels.at[point].set(best), counts, sizes, moved | ~stays
 
     sizes = jnp.zeros(len(slots), jnp.int32).at[labels].add(labels >= 0)
-    start = labels, counts, sizes, jnp.array(False)
-    labels, counts, _, moved = jax.lax.fori_loop(0, len(order), move, start)
+    start = jnp.array(0), labels, counts, sizes, jnp.array(False)
+    _, labels, counts, _, moved = jax.lax.while_loop(
+        lambda carry: carry[0] < len(order), to_next_move, start
+    )
     return labels, counts, moved
 
 
@@ -532,8 +552,9 @@ def _best_merge(labels: np.ndarray, draws: np.ndarray, f: np.ndarray) -> np.ndar
     one, other = np.unravel_index(np.argmin(gains), gains.shape)
     merged = canonical_labels(np.where(labels == other, one, labels))
     # over all draws, and by more than rounding errors, so that the descent ends
-    change = _losses(merged, draws, f).mean() - _losses(labels, draws, f).mean()
-    return merged if change < -1e-6 * np.diff(f).max() else None
+    of_draws = _sums_of_draws(draws, f)
+    before, after = (_losses(x, draws, f, of_draws).mean() for x in (labels, merged))
+    return merged if after - before < -1e-6 * np.diff(f).max() else None
 
 
 def _merge_gains(labels: np.ndarray, draws: np.ndarray, f: np.ndarray) -> np.ndarray:

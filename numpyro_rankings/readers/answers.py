@@ -58,10 +58,18 @@ _WAS_NOT_OFFERED = re.compile(
     r"(?:on|in) (?:the|my|this) \w+)",
     re.IGNORECASE,
 )
+# what stands for the items that a list does not name
+_REST = re.compile(
+    r"(?:(?:and )?(?:all |any |the )*(?:others?|rest|remaining)"
+    r"(?: (?:items|candidates|options|ones))?|everything else|everyone else|(?:and )?so on|etc\.?|"
+    r"andere|sonstige|autres|otros)(?:\W+(?:please )?(?:specify|explain|describe|name)\b.*)?",
+    re.IGNORECASE,
+)
 _NOT_APPLICABLE = re.compile(r"(?:n/?a|n\.a\.)\s*[-–—:(].*", re.IGNORECASE)
 _NO_RANK_CODES = {0, -1, -9, -99, -999, 88, 98, 99, 888, 999, 9999}
 _IN_BRACKETS = re.compile(r"<[^<>]*>|\[[^\[\]]*\]|\([^()]*\)|\{[^{}]*\}|\*[^*]*\*")
 _MOST_NAMES = 12  # of items in a suggested option
+NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)?")
 EMPTY = "empty"  # what an empty cell is called among texts
 _JOINT = re.compile(r"t[-. ]?(\d{1,4})|(\d{1,4})[-. ]?t", re.IGNORECASE)
 RANK_OF = re.compile(r"[(\[]?\d{1,3} ?(?:/|of|out of) ?\d{1,3}\b", re.IGNORECASE)  # 1/3
@@ -114,9 +122,12 @@ def without_missing(
     """
     if not missing:
         return list(columns), []
+    texts = {text_key(text) for column in columns for text in column.values}
     for word in missing:
         number = whole_number(word)
-        if num_items is not None and number is not None and 1 <= number <= num_items:
+        # a code may be a number up to that of the items, if the ranks below it are not there
+        is_rank = number is not None and (number < 3 or {str(number - 1), str(number - 2)} & texts)
+        if num_items is not None and number is not None and 1 <= number <= num_items and is_rank:
             raise RankingsError(
                 f"{grid.name}: {word!r} cannot mean that an item is not ranked: it is a rank of "
                 f"{num_items} items"
@@ -182,6 +193,11 @@ def _says_no_rank(text: str) -> bool:
     """Return whether a text says in words that nothing is ranked, or that it was not offered."""
     is_known = text.casefold() in _NO_RANK or said_of_offer(text) is not None
     return is_known or _NOT_APPLICABLE.fullmatch(text) is not None
+
+
+def stands_for_rest(text: str) -> bool:
+    """Return whether a text such as ``others`` may stand for the items that a list leaves out."""
+    return _REST.fullmatch(text) is not None
 
 
 def text_key(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Columns of small numbers beside a ballot, such as a precinct: recognised, and asked about."""
+"""Columns beside a ballot, such as a precinct or the judges: recognised, and asked about."""
 
 import itertools
 import re
@@ -8,16 +8,30 @@ from typing import NoReturn
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
-from numpyro_rankings.readers.answers import rank_number
+from numpyro_rankings.readers.answers import (
+    BAD,
+    GOOD,
+    numbers_of_ranks,
+    rank_number,
+    rank_of_header,
+)
 from numpyro_rankings.readers.grids import Grid, table_of
 from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.lists import are_ranks_with_ties
-from numpyro_rankings.readers.questions import QuestionSpec, options_beside
+from numpyro_rankings.readers.questions import (
+    OF_JUDGES,
+    OF_PEOPLE,
+    QuestionSpec,
+    are_in_row,
+    options_beside,
+)
+from numpyro_rankings.readers.turned import has_twice, num_twice
 from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
 
 _LOOKED_AT = 1000  # rows
 _FEWEST_ROWS, _FEWEST_ROWS_OF_TWO = 3, 6  # any lists of two items could be ties
+_FEWEST_IN_ROW = 4  # numbers that count the rows
 _MOST_BESIDE = 4  # columns
 _MOST_LISTS, _FEW_LISTS = 0.8, 0.5  # shares of rows
 _OF_JUDGES = re.compile(
@@ -25,7 +39,11 @@ _OF_JUDGES = re.compile(
     r"gender|wave|stratum|cohort|year|education|income)(?:[^a-z]|$)",
     re.IGNORECASE,
 )
-_PLACE = re.compile(r"\d$|^\d")  # at an end of the name of a column
+# at an end of the name of a column, or in words
+_PLACE = re.compile(rf"\d$|^\d|\b(?:winner|first|{GOOD}|{BAD})\b", re.IGNORECASE)
+_BEST = re.compile(rf"\b(?:{GOOD}|winner)\b", re.IGNORECASE)
+_CALLED = "It is called as columns of judges are"
+_NO_NUMBER = "Its name has no number, as those of the others have"
 _RACE = "!!"  # between a race and a candidate
 
 
@@ -36,7 +54,7 @@ def refuse_column_beside(
 
     Also one of numbers that is not of the race of which the others are.
     """
-    is_other = layout not in (None, "ranks", "orders") or spec.is_turned or spec.ties is not None
+    is_other = layout not in (None, "ranks", "orders") or spec.is_turned
     if is_other or spec.patterns or spec.items is not None or len(picked) < 3:
         return
     grid = table.grid
@@ -47,9 +65,11 @@ def refuse_column_beside(
         [grid.cells[k] for k in picked], lambda x: 0 if x in blank else rank_number(x)
     )
     _refuse_columns_of_kinds(grid, picked)
-    if layout == "orders" and (k := _beside_places(grid, picked)) is not None:
-        why = "Its name has no number, as those of the others have, and its texts are in no other"
-        _ask(grid, picked, k, spec, why)
+    find = {"ranks": _judges_beside_ranks, "orders": _judges_beside_places}.get(layout or "")
+    if find is not None and (beside := find(grid, picked, numbers)) is not None:
+        _ask(grid, picked, beside[0], spec, beside[1])
+    if spec.ties is not None:
+        return
     if (k := _beside_race(table, picked, numbers)) is not None:
         _ask(grid, picked, k, spec, f"Its name has no {_RACE!r}, as those of the others have")
     # words for blank cells may be among the numbers
@@ -60,57 +80,159 @@ def refuse_column_beside(
     if found is None:
         return
     k, without, within, rows = found
+    alike = [x for x in range(len(picked)) if (numbers[:, x] == numbers[:, k]).all()]
+    called = [x for x in alike if OF_JUDGES.fullmatch(grid.columns[picked[x]])]
+    k = (*called, k)[0]
     why = (
         f"Without it {without:,} of {plural(rows, 'row')} have the numbers 1, 2, … once each, and "
         f"with it {within:,}"
     )
     # a wrong answer would lose an item that ties with another, and nothing would look odd
     may_tie = layout != "orders" and are_ranks_with_ties(np.maximum(numbers, 0))
-    is_sure = not may_tie or _OF_JUDGES.search(grid.columns[picked[k]]) is not None
+    is_sure = not may_tie or bool(called) or _OF_JUDGES.search(grid.columns[picked[k]]) is not None
     _ask(grid, picked, k, spec, why, is_sure)
 
 
 def _refuse_columns_of_kinds(grid: Grid, picked: Sequence[int]) -> None:
-    """Refuse columns such as Tea_rank and Tea_why, of which one kind alone has ranks."""
+    """Refuse columns such as Tea_rank and Tea_why, or Tea and Tea_why, of which one has ranks.
+
+    Also names of items beside their ranks, as item_1 and rank_1, and Q1_Tea and Q2_Tea, where each
+    kind has ranks of its own: these are several questions.
+    """
     for pattern, end in ((r"(.+)(?P<kind>[ _:.-]\w+)", 1), (r"(?P<kind>\w+?[ _:.-])(.+)", 0)):
         kinds: dict[str, dict[str, int]] = {}
         for k in picked:
             if (match := re.fullmatch(pattern, grid.columns[k].strip())) is not None:
                 kinds.setdefault(match["kind"], {})[match[1 if end else 2]] = k
-        found = [x for x in kinds.values() if len(x) > 1]
-        names = [set(x) for x in found]
+        stems = {stem for of_kind in kinds.values() for stem in of_kind}
+        kinds[""] = {x: k for k in picked if (x := grid.columns[k].strip()) in stems}
+        found = {kind: x for kind, x in kinds.items() if len(x) > 1}
+        names = [set(x) for x in found.values()]
         if len(found) < 2 or any(x != names[0] for x in names):
             continue
-        have_ranks = [
-            bool(are_lists(numbers).all()) if ((numbers := _ranks(grid, x)) >= 0).all() else False
-            for x in found
-        ]
-        if sum(have_ranks) != 1 or 2 * len(found) * len(names[0]) < len(picked):
+        _refuse_items_beside_ranks(grid, [*found.values()])
+        numbers = [numbers_of_ranks([grid.cells[k] for k in x.values()]) for x in found.values()]
+        ranked = [(x > 0).any(1) for x in numbers]
+        # a single question has each rank once in a row; what names the judges is asked first
+        are_several = np.sum(sum(ranked) > 1) > 1 and all(
+            (x >= 0).all() and (are_lists(x) == is_ranked).all() and is_ranked.any()
+            for x, is_ranked in zip(numbers, ranked, strict=True)
+        )
+        are_several &= not any(OF_JUDGES.fullmatch(grid.columns[k]) for k in picked)
+        # items with a word in common, such as teas, may be the only ones that all judges rank
+        have_ranks = [bool(((x >= 0) & (x <= len(picked))).all()) for x in numbers]
+        is_one = sum(have_ranks) == 1 and are_lists(numbers[have_ranks.index(True)]).all()
+        if not (are_several or is_one) or 2 * len(found) * len(names[0]) < len(picked):
             continue
-        right, other = found[have_ranks.index(True)], found[have_ranks.index(False)]
-        kind = next(x for x, of_kind in kinds.items() if of_kind is right)
-        first, second = (grid.columns[min(x.values())] for x in (right, other))
+        kind = [*found][have_ranks.index(True)]
+        other = next(x for x in found if x != kind)
+        first, second = (grid.columns[min(found[x].values())] for x in (kind, other))
+        which = "of one question, such as those of the first" if are_several else "with the ranks"
+        pattern = f"*{kind}" if end else f"{kind}*"
+        names_of_ranks = pattern if kind else [grid.columns[k] for k in found[kind].values()]
         raise RankingsError(
-            f"{grid.header_place}: the columns seem to be of {len(found)} kinds, such as {first!r} "
-            f"and {second!r}: pick those with the ranks by "
-            f"{option('columns', f'*{kind}' if end else f'{kind}*')}"
+            f"{grid.header_place}: the columns seem to be of {len(found)} "
+            f"{'questions' if are_several else 'kinds'}, such as {first!r} and {second!r}: pick "
+            f"those {which} by {option('columns', names_of_ranks)}"
         )
 
 
-def _beside_places(grid: Grid, picked: Sequence[int]) -> int | None:
-    """Return the first column without the number of a place, and without any item of the others."""
+def _refuse_items_beside_ranks(grid: Grid, kinds: Sequence[Mapping[str, int]]) -> None:
+    """Refuse columns of two kinds of which one has names of items, and the other has numbers.
+
+    Most names are in several of the columns, and none is twice in a row, or none in a column.
+    """
+    numbers = [numbers_of_ranks([grid.cells[k] for k in x.values()]) for x in kinds]
+    of_ranks = [k for k, x in enumerate(numbers) if (x >= 0).all() and (x > 0).any()]
+    if len(kinds) != 2 or len(of_ranks) != 1:
+        return
+    ranks, items = kinds[of_ranks[0]], kinds[1 - of_ranks[0]]
+    columns = [grid.cells[k] for k in items.values()]
+    places = [{*x.values} - {""} for x in columns]
+    again = {x for a, b in itertools.combinations(places, 2) for x in a & b}
+    # a row with two items that scored 2 and 0 is a game
+    are_ranks = len(items) > 2 or bool(are_lists(numbers[of_ranks[0]]).all())
+    is_across = are_ranks and not num_twice(columns)
+    have_names = [~x.is_blank() for x in columns]
+    have_ranks = [grid.cells[ranks[stem]].mapped(rank_number) > 0 for stem in items]
+    are_same = all((x.mapped(str, object) == columns[0].mapped(str, object)).all() for x in columns)
+    are_places = all(rank_of_header(x.name) for x in columns)  # such as rank_1, beside score_1
+    if 2 * len(again) <= len(set().union(*places)) or are_same or are_places:
+        return
+    if any(map(has_twice, columns)) and not is_across:
+        return
+    if any((x & ~y).any() for x, y in zip(have_ranks, have_names, strict=True)):
+        return
+    first, second = (grid.columns[min(x.values())] for x in (items, ranks))
+    raise RankingsError(
+        f"{grid.header_place}: the columns seem to be names of items and their ranks beside one "
+        f"another, such as {first!r} and {second!r}: write a row for each name and its rank, in "
+        f"columns called judge, item and rank, which {option('layout', 'long', False)} reads"
+    )
+
+
+def _judges_beside_ranks(
+    grid: Grid, picked: Sequence[int], numbers: np.ndarray
+) -> tuple[int, str] | None:
+    """Return a column of numbers that names the judges, or is about them, and what says so.
+
+    An item may be called as judges are, too: with it, rows have the numbers 1, 2, … once each.
+    """
+    ranked = np.maximum(numbers[(numbers > 0).any(1)], 0)
+    if int(are_lists(ranked).sum()) > _FEW_LISTS * len(ranked):
+        return None
+    are_ranks = are_ranks_with_ties(np.maximum(numbers, 0))
+    for k, x in enumerate(picked):
+        name, own, most = grid.columns[x], numbers[:, k], np.delete(numbers, k, 1).max()
+        if (own < 0).any() or "" in grid.cells[x].values:
+            continue
+        differ = _FEWEST_ROWS <= len(own) == len(np.unique(own))
+        if OF_PEOPLE.fullmatch(name) or (differ and OF_JUDGES.fullmatch(name)):
+            return k, _CALLED
+        if len(own) >= _FEWEST_IN_ROW and are_in_row(own) and (k == 0 or own.max() > most):
+            if not are_ranks:
+                return k, "Its numbers count the rows"
+        least = most if _OF_JUDGES.search(name) else 2 * most
+        if len(own) >= _FEWEST_ROWS and 0 < least < own.min() < own.max():
+            return k, "Its numbers are far above those of the others"
+    return None
+
+
+def _judges_beside_places(
+    grid: Grid, picked: Sequence[int], numbers: np.ndarray
+) -> tuple[int, str] | None:
+    """Return a column that names the judges, not a place, and what says so."""
     texts = [{*grid.cells[k].values} - {""} for k in picked]
     are_places = [_PLACE.search(grid.columns[k]) is not None for k in picked]
     for k, own in enumerate(texts):
         others = [x for j, x in enumerate(texts) if are_places[j]]
+        if are_places[k] or len(others) < 2:
+            continue
         share = [any(x & y for y in others if y is not x) for x in others]
-        if not are_places[k] and len(others) > 1 and all(share) and not own & set().union(*others):
-            return k
+        is_known = own & set().union(*others)
+        if all(share) and not is_known:
+            return k, f"{_NO_NUMBER}, and its texts are in no other"
+        # judges may be items, and the best may be called otherwise than 2 and 3
+        name = grid.columns[picked[k]]
+        digits = [re.findall(r"\d+", grid.columns[j]) for j in picked]
+        least = min((int(x) for of_name in digits for x in of_name), default=1)
+        is_best = least == 2 or rank_of_header(name) or _BEST.search(name)
+        if (
+            is_known
+            and sum(map(bool, digits)) == len(picked) - 1
+            and (numbers[:, k] < 0).all()
+            and not is_best
+        ):
+            return k, _NO_NUMBER
+    called = [k for k, x in enumerate(picked) if OF_JUDGES.fullmatch(grid.columns[x])]
+    if len(called) == 1:
+        return called[0], _CALLED
+    own, *others = texts
+    share = [any(x & y for y in others if y is not x) for x in others]
+    differ = _FEWEST_IN_ROW <= len(own) == len(grid.numbers)
+    if differ and all(share) and not own & set().union(*others):
+        return 0, "Its texts all differ, and are in no other"
     return None
-
-
-def _ranks(grid: Grid, columns: Mapping[str, int]) -> np.ndarray:
-    return table_of([grid.cells[k] for k in columns.values()], rank_number)
 
 
 def _beside_race(table: Table, picked: Sequence[int], numbers: np.ndarray) -> int | None:
@@ -207,6 +329,9 @@ def _ask(
 ) -> NoReturn:
     column = grid.cells[picked[k]]
     names = option("columns", [grid.columns[x] for x in picked], False)
+    others = [grid.columns[x] for x in picked if x != picked[k]]
+    judge = next(filter(OF_JUDGES.fullmatch, others), None)  # it is asked about next
+    spec = spec._replace(judge=spec.judge or judge)
     raise RankingsError(
         f"{grid.header_place}: is {column.name!r} part of the ranking? {why}. If not, "
         f"{options_beside(column, spec, is_sure)}; {names} if it is"

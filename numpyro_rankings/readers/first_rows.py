@@ -32,6 +32,10 @@ def refuse_ballot_as_header(grid: Grid, spec: QuestionSpec, source: Any) -> None
     if not all(map(_is_like, names, texts)) or (not names[0] and not _has_numbers(texts[0])):
         return
     every = {x for of_column in texts for x in of_column}
+    across = {*names[1:]}  # in a crosstable these name the rows, too, and are nowhere else
+    rest = {x for of_column in texts[1:] for x in of_column}
+    if len(across) > 2 and across <= {*texts[0]} and across.isdisjoint(rest):
+        return
     again = [
         k
         for k, name in enumerate(names)
@@ -87,11 +91,13 @@ def refuse_number_of_ballot(grid: Grid, picked: Sequence[int], spec: QuestionSpe
         again and (is_counting or len(again) > tied)
     ):
         return
-    name = first.name
+    name, numbers = first.name, [whole_number(x) or 0 for x in first.values]
+    are_falling = all(x > y for x, y in itertools.pairwise(numbers)) and min(numbers) > 0
+    are_counts = are_falling and numbers[0] - numbers[-1] >= rows  # as the most frequent first
     raise RankingsError(
         f"{grid.where(again[0] if again else 0)}: the numbers in the first column all differ, and "
-        f"do not go with those beside them: add {option('judge', name)} if they number the judges, "
-        f"{option('count', name)} if they count them, or "
+        f"do not go with those beside them: add {option('judge', name, not are_counts)} if they "
+        f"number the judges, {option('count', name)} if they count them, or "
         f"{option('columns', [grid.columns[k] for k in picked])} if they are part of a ballot"
     )
 
@@ -108,7 +114,7 @@ def _is_like(name: str, texts: list[str]) -> bool:
 
 def _is_list_of(name: str, texts: list[str]) -> bool:
     """Return whether a cell is a list of what cells below are lists of, such as Ann;Bob."""
-    if ">" in name and texts and all(">" in text for text in texts):
+    if texts and any(x in name and all(x in text for text in texts) for x in "><≻≺"):
         return True  # names of columns rarely have it, but counts may be before each list
     parts, *below = (
         {part.strip("[](){}\"' ") for part in _MARKS.split(text)} for text in (name, *texts)

@@ -138,7 +138,8 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
     :param columns: names of the columns of the question, or patterns such as ``"Q5_*"``, in which
         ``*`` stands for any text and ``?`` for one character; the columns that no option names are
         left out.
-    :param missing: texts and codes that mean that an item is not ranked, such as ``"N/A,99"``.
+    :param missing: texts and codes that mean that an item is not ranked, such as ``"N/A,99"``;
+        ``"none"`` says that no number is a code, so that 99 is a rating.
     :param offered: of ranks and long tables, texts that mean that an item was offered and is not
         ranked, so that it is below those that are, such as ``"DNF"``; ``"empty"`` is an empty cell.
         Or, of every layout but pairs, the column that lists the items offered to each judge.

@@ -19,7 +19,13 @@ import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import is_missing, names_counted
-from numpyro_rankings.readers.text import TextFile, first_lines, read_lines, read_text
+from numpyro_rankings.readers.text import (
+    TextFile,
+    first_lines,
+    read_lines,
+    read_text,
+    table_of_json,
+)
 from numpyro_rankings.words import by_number, plural
 from numpyro_rankings.words.options import option
 
@@ -48,6 +54,7 @@ _NO_MARK = "\x1f"  # between columns where there is one only: no text has it
 _MOST_ROWS, _CELLS_OF_ROW = 2**20, 2**5  # of a sheet; spreadsheets have no more rows
 _BYTES_AT_ONCE = 2**20  # of a file that is unpacked
 _MERGED, _BYTES_OF_MERGED = re.compile(rb'[<:]mergeCell [^>]*ref="([A-Z]+\d+:[A-Z]+\d+)"'), 80
+_MERGED_NOTE = "merged cells are read"
 _ROWS_AT_ONCE = 2**8  # more would not stay in the cache of the processor
 _IN_BRACKETS = r"[^\s,;()\[\]\"]+\[\d{1,3}\]"  # a name and its rank, as "C04[1]"
 # a list in brackets, without quotes, or behind a number and a colon
@@ -229,16 +236,19 @@ def looks_like_table(path: str | os.PathLike) -> bool:
 
 def check_cells(grid: Grid) -> None:
     """Refuse columns without a name or of the same name, and cells with an error."""
+    if unnamed := [k for k, column in enumerate(grid.cells, 1) if not column.name]:
+        each = by_number(len(unnamed), "it", "each")
+        judges = ", such as id if it names the judges, as in tables of R" if unnamed[0] == 1 else ""
+        first = [grid.cells[k - 1].text(0) for k in unnamed if len(grid.numbers)]
+        are_names = all(x and whole_number(x) is None for x in first)
+        has = by_number(len(unnamed), "column {} has", "columns {} have")
+        raise RankingsError(
+            f"{grid.header_place}: {has.format(names_counted([*map(str, unnamed)]))} no name: "
+            f"write a name above {each}{judges}; if the names are in two rows, add "
+            f"{option('header_rows', 2, are_names)}"
+        )
     seen = set()
-    for k, column in enumerate(grid.cells, 1):
-        if not column.name:
-            judges = ""
-            if k == 1:
-                judges = "; if it names the judges, as in tables of R, write a name above it"
-            raise RankingsError(
-                f"{grid.header_place}: column {k} has no name{judges}; if the names are in two "
-                f"rows, add {option('header_rows', 2)}"
-            )
+    for column in grid.cells:
         if column.name in seen:
             raise RankingsError(
                 f"{grid.header_place}: two columns have the name {column.name!r}"
@@ -285,7 +295,7 @@ def notes_of_cut_names(names: Sequence[str]) -> list[str]:
     if not cut:
         return []
     cut = [repr(name[:40]) for name in cut]
-    verb = "seems" if len(cut) == 1 else "seem"
+    verb = by_number(len(cut), "seems", "seem")
     return [
         f"{names_counted(cut, 3)} {verb} to have been cut off: items with the same beginning would "
         "be read as one"
@@ -350,8 +360,35 @@ def form_of_text(text: TextFile, layout: str | None, has_header: bool) -> "Form"
     first, line = next((k, line) for k, line in enumerate(text.lines()) if line.strip())
     if said := _SEPARATOR_LINE.fullmatch(line.strip()):
         return Form(said[1], first + 1)
-    is_list = layout == "cell" and not has_header and _ONE_LIST.fullmatch(line.strip())
-    return Form(_NO_MARK, first) if is_list else _form_of(text, first, layout, has_header)
+    in_brackets = layout in (None, "cell") and _have_brackets_around_commas(text, first)
+    if re.match(r'\{\s*"[^"]*"\s*:', line):
+        raise RankingsError(
+            f"{text.name}:{first + 1}: {line.strip()[:40]!r} seems to be an object of JSON: "
+            f"{table_of_json(text.name, 'lines=True')}"
+        )
+    if in_brackets and (has_header or layout is None):
+        raise RankingsError(
+            f"{text.name}:{first + 1}: {line.strip()[:40]!r} has brackets around a list, as the "
+            f"line below: add {option('layout', 'cell')} and {option('header', 'none')} if each "
+            "line is a ballot; put lists into quotes if there are other columns"
+        )
+    is_list = layout == "cell" and not has_header
+    if is_list and (in_brackets or _ONE_LIST.fullmatch(line.strip())):
+        return Form(_NO_MARK, first)
+    return _form_of(text, first, layout, has_header)
+
+
+def _have_brackets_around_commas(text: TextFile, first: int) -> bool:
+    """Return whether a comma between columns would cut brackets in the first two lines."""
+    lines = itertools.islice((line for line in text.lines(first) if line.strip()), 2)
+    try:
+        rows = [row for line in lines for row in csv.reader([line], strict=True)]
+    except csv.Error:  # lists of JSON are never cut
+        return False
+    return len(rows) > 1 and all(
+        any(cell.count(x) != cell.count(y) for cell in row for x, y in ("[]", "()", "{}"))
+        for row in rows
+    )
 
 
 def rows_of_text(text: TextFile, mark: str, first: int) -> Iterator[tuple[int, list[str]]]:
@@ -527,13 +564,13 @@ def _has_blanks_between_columns(text: TextFile, first: int, has_header: bool) ->
     columns = [set(column) for column in zip(*rows, strict=True)]
     has_numbers = any(all(whole_number(x) is not None for x in texts) for texts in columns)
     is_shared = any(one & other for one, other in itertools.combinations(columns, 2))
-    has_lists = any(mark in line for line in text.lines(first) for mark in ">|=")
+    has_lists = any(mark in line for line in text.lines(first) for mark in "><≻≺|=")
     is_column = has_numbers or (is_shared and widths == {len(names)})
     return is_column and not has_lists
 
 
-def _count_rows(name: str, most: int) -> dict[str, list[str]]:
-    """Refuse a file with more rows than are read, in a fraction of the time in which they are read.
+def _merged_of_few_rows(name: str, most: int) -> dict[str, list[str]]:
+    """Return the merged cells, and refuse more rows than are read, in a fraction of their time.
 
     None is counted that is not there: it is by the rows that are read that the rest is refused.
 
@@ -555,24 +592,41 @@ def _count_rows(name: str, most: int) -> dict[str, list[str]]:
 
 
 def _with_merged(cells: list[list[str]], merged: Iterable[str], has_header: bool) -> list[str]:
-    """Write the text of cells that are merged down a column into each of its rows; return notes."""
+    """Write the text of merged cells into each of their rows and columns; return notes.
+
+    Cells that are merged across are titles, unless others are beside them, below a row with the
+    names of all columns.
+    """
     from openpyxl.utils import range_boundaries
 
     shown = []
-    places = sorted(range_boundaries(place) for place in {*merged})
-    for left, top, right, bottom in places:
-        is_header = has_header and top == 1
-        if left < right or top > len(cells) or left > len(cells[0]) or is_header:
+    # the names of the columns are there, below titles
+    header = next((k for k, row in enumerate(cells, 1) if sum(map(bool, row)) > 1), 1)
+    start = next((k for k, row in enumerate(cells, 1) if all(row)), len(cells)) if has_header else 0
+    for left, top, right, bottom in sorted(range_boundaries(place) for place in {*merged}):
+        is_header = has_header and top <= header
+        if top > len(cells) or left > len(cells[0]) or is_header:
             continue
         text = cells[top - 1][left - 1]
-        rows = [row for row in cells[top:bottom] if any(row)]
+        rows = [row for row in cells[top - 1 : bottom] if any(row)]
+        if left < right and (top <= start or not text or sum(map(bool, cells[top - 1])) < 2):
+            continue
         for row in rows:
-            row[left - 1] = text
-        if rows and text:
-            shown.append(f"{text[:40]!r} in rows {top} to {min(bottom, len(cells))}")
+            row[left - 1 : right] = [text] * len(row[left - 1 : right])
+        if text and (len(rows) > 1 or left < right):
+            where = f" in columns {left} to {right} of" if left < right else " in"
+            last = min(bottom, len(cells))
+            where += f" rows {top} to {last}" if top < last else f" row {top}"
+            shown.append(f"{text[:40]!r}{where}")
     if not shown:
         return []
-    return [f"merged cells are read in each of their rows: {names_counted(shown, 3)}"]
+    across = " and columns" if any(" in columns " in x for x in shown) else ""
+    return [f"{_MERGED_NOTE} in each of their rows{across}: {names_counted(shown, 3)}"]
+
+
+def are_merged(grid: Grid) -> bool:
+    """Return whether cells of a spreadsheet are merged across columns."""
+    return any(x.startswith(_MERGED_NOTE) and " in columns " in x for x in grid.notes)
 
 
 def _rows_of_sheet(name: str, sheet: Any, most: int) -> Iterator[Sequence[Any]]:
@@ -602,7 +656,7 @@ def _read_excel(
     import openpyxl
 
     most = _MOST_ROWS if max_rows is None else max_rows
-    merged = _count_rows(name, most)
+    merged = _merged_of_few_rows(name, most)
     tables, notes = [], []
     for has_values in (True, False):  # the values, and the formulas that they are of
         book = openpyxl.load_workbook(name, read_only=True, data_only=has_values)

@@ -18,22 +18,23 @@ What the tools write:
 """
 
 import fnmatch
+import itertools
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
-from numpyro_rankings.rankings.names import names_counted
+from numpyro_rankings.rankings.names import names_counted, names_shown
 from numpyro_rankings.readers.added_columns import added_columns
-from numpyro_rankings.readers.answers import rank_in_words
+from numpyro_rankings.readers.answers import NUMBER, rank_in_words
 from numpyro_rankings.readers.grids import Column, Grid, whole_number
-from numpyro_rankings.words import shorten
+from numpyro_rankings.words import by_number, shorten
 from numpyro_rankings.words.options import option
 
 _LENGTH = 60  # letters of a name in a message
-_NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)?")
 _MOST_HEADER_ROWS, _MOST_TITLES, _LOOKED_AT = 3, 3, 200
 _IMPORT_ID = re.compile(r'\{\s*"ImportId"')
 # columns of Qualtrics, and what the second row calls them
@@ -133,6 +134,25 @@ def below_title(grid: Grid) -> Grid:
     )
 
 
+def without_names_again(grid: Grid) -> Grid:
+    """Take rows that repeat the names of the columns off a table, which was put together of parts.
+
+    No other row has any of the names: else the first row may be a ballot that comes again.
+    """
+    names = grid.columns
+    if len(names) < 2 or any(column.name not in column.values for column in grid.cells):
+        return grid
+    is_again = np.logical_and.reduce([x.codes == x.values.index(x.name) for x in grid.cells])
+    cells = [column.keep(~is_again) for column in grid.cells]
+    texts = {text for column in cells for text in column.values if text}
+    if is_again.all() or not is_again.any() or not texts.isdisjoint(names):
+        return grid
+    shown = names_counted([grid.where(row) for row in np.flatnonzero(is_again).tolist()], 3)
+    note = f"left out, because they repeat the names of the columns: {shown}"
+    notes = (*grid.notes, note)
+    return grid._replace(cells=cells, numbers=grid.numbers[~is_again], notes=notes)
+
+
 def fold_header(grid: Grid, header_rows: int | None) -> Table:
     """Take further rows with the names of the columns off a table.
 
@@ -183,25 +203,23 @@ def fold_header(grid: Grid, header_rows: int | None) -> Table:
 def _are_answers_below(grid: Grid, names: Sequence[str]) -> bool:
     """Return whether columns without a name of their own have names of items in the first row.
 
-    These come again in the rows below, where names of columns do not.
+    These come again in the rows below, where names of columns do not, but as ticks.
     """
+    rows = range(1, min(len(grid.numbers), _LOOKED_AT))
     later = [x for k, x in enumerate(grid.cells) if not names[k] or names[k] in names[:k]]
-    first = {x.text(0) for x in later if len(grid.numbers) > 1} - {""}
-    below = (
-        text for x in later for text in map(x.text, range(1, min(len(grid.numbers), _LOOKED_AT)))
-    )
+    first = {x.text(0) for x in later if rows} - {""}
+    texts = [{*map(x.text, rows)} - {""} for x in later]
+    below = set().union(*(y for x, y in zip(later, texts, strict=True) if y != {x.text(0)}))
     return any(whole_number(x) is None for x in first) and not first.isdisjoint(below)
 
 
 def _numbered(names: Sequence[str]) -> list[str]:
-    """Return names of columns, with a number where one goes on with the name of the one before."""
-    groups = list[list[str]]()
+    """Return names of columns, with numbers behind those that come again; empty ones do, too."""
+    full = list[str]()
     for name in names:
-        if groups and name in ("", groups[-1][0]):
-            groups[-1].append(groups[-1][0])
-        else:
-            groups.append([name])
-    return [f"{x} {k}" if len(xs) > 1 else x for xs in groups for k, x in enumerate(xs, 1)]
+        full.append(name or (full[-1] if full else ""))
+    number, next_of = Counter(full), {x: itertools.count(1) for x in full}
+    return [f"{x} {next(next_of[x])}" if number[x] > 1 else x for x in full]
 
 
 def _labels_of_questions(
@@ -255,7 +273,8 @@ def _further_header_rows(grid: Grid, names: Sequence[str]) -> int:
     have_counts = all(whole_number(name) is not None for name in names if name)
     # ranks in words, of which none comes twice, may be answers
     are_ranks = all(map(rank_in_words, unnamed)) and len({*first}) == len(first)
-    if not unnamed or not all(unnamed) or are_ranks or have_counts:
+    is_crosstable = unnamed == first[:1] and first[0] in names  # the rows are the columns
+    if not unnamed or not all(unnamed) or are_ranks or have_counts or is_crosstable:
         return 0
     # nothing is below the column of the ids, nor a number anywhere
     return int(first[0] in _NO_ITEM or not any(whole_number(text) is not None for text in first))
@@ -276,7 +295,9 @@ def drop_totals(grid: Grid, looked_at: Sequence[int]) -> tuple[Grid, list[str]]:
     while last > 1:
         texts = [x for column in grid.cells if (x := column.text(last - 1))]
         first = next((x for k in looked_at if (x := grid.cells[k].text(last - 1))), "")
-        is_beside = _BESIDE_TOTALS.fullmatch(first) is not None
+        numbers = sorted(filter(NUMBER.fullmatch, texts))
+        are_ranks = numbers == [str(k) for k in range(1, len(numbers) + 1)]  # of a judge
+        is_beside = _BESIDE_TOTALS.fullmatch(first) is not None and not are_ranks
         if _TOTALS.fullmatch(first):
             end = last - 1
         elif not is_beside:
@@ -287,8 +308,10 @@ def drop_totals(grid: Grid, looked_at: Sequence[int]) -> tuple[Grid, list[str]]:
     below = [row for row in alone if row > end]
     if end < len(grid.numbers) and all(_is_note(grid, row, end) for row in below):
         totals = [row for row in range(end, len(grid.numbers)) if row not in below]
-        word = grid.cells[0].text(end) or "total"
-        ways = [(f"because {word!r} is in its first cell", totals), ("as notes below", below[::-1])]
+        words = [*dict.fromkeys(repr(grid.cells[0].text(row) or "total") for row in totals)]
+        is_in = by_number(len(words), "is in its first cell", "are in their first cells")
+        why = f"because {names_shown(words)} {is_in}"
+        ways = [(why, totals), ("as notes below", below[::-1])]
         for why, rows in ways:
             if rows:
                 notes.append(f"left out, {why}: {', '.join(map(grid.where, rows))}")
@@ -304,10 +327,10 @@ def _is_note(grid: Grid, row: int, end: int) -> bool:
     """
     column = next(x for x in grid.cells if x.text(row))
     text, above = column.text(row), {*column.keep(np.arange(len(grid.numbers)) < end).values}
-    if _NUMBER.fullmatch(text):
+    if NUMBER.fullmatch(text):
         return False
     return len(text.split()) > max((len(x.split()) for x in above), default=0) or all(
-        _NUMBER.fullmatch(x) for x in above if x
+        NUMBER.fullmatch(x) for x in above if x
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.readers.answers import NUMBER
 from numpyro_rankings.readers.grids import Grid
 from numpyro_rankings.readers.outcomes import number_of
 from numpyro_rankings.readers.votes import letters
@@ -17,7 +18,6 @@ _OF_MARGINS = re.compile(
     r"(?:final|game|match)?(?:goals?|scores?|points?|pts|results?)|strength"
 )
 _OF_SCORES = re.compile(r"(.+?)(?:goals?|scores?|points?|pts)")
-_NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)?")
 _POINTS = re.compile(r"(\d+(?:[.,]\d+)?)\s*[-–:]\s*(\d+(?:[.,]\d+)?)")  # such as 3-1
 
 
@@ -32,7 +32,7 @@ def columns_of_margins(
     for name in others:
         texts = {*grid.column(name).values} - {""}
         is_named = texts and _OF_MARGINS.fullmatch(letters(name))
-        if is_named and all(_NUMBER.fullmatch(x) or _POINTS.fullmatch(x) for x in texts):
+        if is_named and all(NUMBER.fullmatch(x) or _POINTS.fullmatch(x) for x in texts):
             return [name], grid.column(name).mapped(_margin, float)
     of_side = {m[1]: x for x in others if (m := _OF_SCORES.fullmatch(letters(x)))}
     for one, two in ((letters(winner), letters(loser)), (letters(winner)[:1], letters(loser)[:1])):

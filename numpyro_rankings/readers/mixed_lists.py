@@ -16,7 +16,8 @@ ARROWS = ("->", "→", "≻", ">")
 ANY = "any"  # the separator with which each cell is split at its own mark
 MARKS = (*ARROWS, ";", "\n", "|", ",")  # where a cell has several, the first one
 _LENGTH = 60  # letters of a text
-_NUMBER = re.compile(r"(\d+)\s*[:*×]\s*(?=\S)")  # before a list, as in 12: Ann > Bob
+# before a list, as in 12: Ann > Bob and 12 x Ann > Bob
+_NUMBER = re.compile(r"(\d+)\s*(?:[:*×]|x\s)\s*(?=\S)", re.IGNORECASE)
 _MEAN = re.compile(r"\d+(?:,50?)?")  # of ranks, with a decimal comma
 _NUMBER_AND_BLANK = re.compile(r"(\d+)\s+(?=\S)")
 

@@ -9,8 +9,10 @@ import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_shown
-from numpyro_rankings.readers.answers import numbers_in, rank_in_words
+from numpyro_rankings.readers.answers import NUMBER, numbers_in, numbers_of_ranks, rank_in_words
+from numpyro_rankings.readers.beside import are_lists
 from numpyro_rankings.readers.grids import Column, Grid, table_of, whole_number
+from numpyro_rankings.readers.headers import is_called_total
 from numpyro_rankings.readers.outcomes import TIES, are_margins, number_of, refuse_scale
 from numpyro_rankings.readers.questions import OF_JUDGES, QuestionSpec, meaning_of_header
 from numpyro_rankings.readers.votes import letters
@@ -57,7 +59,6 @@ _FORECAST = re.compile(r"^ht|half|tip|predict|forecast|odds|guess", re.I)  # no 
 _OF_RESULTS = re.compile(
     r"(?:ft|fulltime|match|game|final)?(?:r|res|results?|outcome|score|winner|1x2)"
 )
-_NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)?")
 _OF_RANKS = re.compile(r"(?:choice|rank|place|pref|preference|position|pos)$")
 # letters around the word for a side in the name of a column with what it scored, as in FTHG
 _SCORED = "goals?|scores?|scored|points?|pts|runs|sets|frames|legs|g"
@@ -138,6 +139,7 @@ def columns_of_games(grid: Grid, picked: Sequence[str]) -> list[str]:
 
     That are the only two columns of numbers, or else the only one of scores such as 2-1.
     """
+    picked = [x for x in picked if x]
     of_numbers = [x for x in picked if _is_of_numbers(grid.column(x))]
     numbers = [x for x in of_numbers if not OF_JUDGES.fullmatch(x)]
     scores = [x for x in picked if all(map(_SCORE.fullmatch, {*grid.column(x).values} - {""}))]
@@ -275,7 +277,9 @@ def refuse_best_and_worst(
             f"{option('items')} with all names"
         )
     stems = {re.sub("^(?:best|worst|most|least)", "", letters(x)) for x in ends}
-    is_sure = len(stems) == 1 or texts[ends[0]] & texts[ends[1]]
+    # comments beside ranks may have such names, too
+    is_like = len(stems) == 1 and layout != "ranks" and not _have_ranks(grid, picked, spec)
+    is_sure = is_like or texts[ends[0]] & texts[ends[1]]
     if others or not is_sure or any(map(rank_in_words, said)):
         return
     columns = option("columns", ends)
@@ -286,6 +290,15 @@ def refuse_best_and_worst(
         f"{grid.header_place}: {ends[0]!r} and {ends[1]!r} seem to say the best and the worst of "
         f"some items: {judge}{columns} and {option('layout', 'pairs')} read that the one is "
         "preferred to the other, and nothing of the others that were shown"
+    )
+
+
+def _have_ranks(grid: Grid, picked: Sequence[str], spec: QuestionSpec) -> bool:
+    """Return whether some of the columns have the ranks 1, 2, … once each in most rows."""
+    columns = [x for x in map(grid.column, picked) if not meaning_of_header(x, spec)]
+    columns = [x for x in columns if (numbers_of_ranks([x]) >= 0).all()]
+    return len(columns) > 1 and bool(
+        2 * are_lists(numbers_of_ranks(columns)).sum() > len(grid.numbers)
     )
 
 
@@ -310,15 +323,16 @@ def _refuse_marks_of_ends(
     said = {letters(text) for x in marked for text in texts[x]}
     in_signs = [x for x in few if few[x] <= {"1", "-1", "0"}]
     rest = [x for x in texts if x not in (*marked, *in_signs)]
-    rest = [x for x in rest if not any(map(_NUMBER.fullmatch, texts[x]))]
+    rest = [x for x in rest if not any(map(NUMBER.fullmatch, texts[x]))]
     signs = [x for x in in_signs if {"1", "-1"} <= few[x]]
     in_rows = marked if len(marked) == 1 and len(said) == 2 else signs
     have_items = len(texts) > 2 and any(_may_be_item(grid.column(x)) for x in rest)
     if len(in_rows) == 1 and have_items and layout != "ranks" and not has_ranks():
+        are_ranks = _have_ranks(grid, [x for x in texts if x not in in_rows], spec)
         raise RankingsError(
             f"{grid.header_place}: {in_rows[0]!r} seems to mark the best and the worst of rows "
             f"that belong together: {_as_one_list('these')}; "
-            f"{option('about', [*spec.about, in_rows[0]], False)} if it is about the judges"
+            f"{option('about', [*spec.about, in_rows[0]], are_ranks)} if it is about the judges"
         )
     if len(marked) > 2 and len(said) == 2 and not has_ranks():
         raise RankingsError(
@@ -332,7 +346,7 @@ def _may_be_item(column: Column) -> bool:
     return 1 < len({*column.values} - {""}) < len(column.codes)
 
 
-def refuse_other_questions(grid: Grid, columns: Sequence[Column]) -> None:
+def refuse_other_questions(grid: Grid, columns: Sequence[Column], spec: QuestionSpec) -> None:
     """Refuse columns of ticks, and of sums below the ranks."""
     texts = [{x for x in column.values if x} for column in columns]
     names = [column.name for column in columns]
@@ -343,6 +357,7 @@ def refuse_other_questions(grid: Grid, columns: Sequence[Column]) -> None:
         is_ticked = np.stack([~column.is_blank() for column in columns], axis=1)
         _refuse_ticks(grid, columns, is_ticked.sum(1) > 1 if ticked else listed > 1)
     _refuse_ranks_from_0(grid, columns, numbers)
+    _refuse_column_of_sums(grid, columns, numbers, spec)
     _refuse_ends(grid, columns)
     _refuse_sums(grid, columns, numbers)
 
@@ -360,6 +375,19 @@ def _refuse_ends(grid: Grid, columns: Sequence[Column]) -> None:
             f"{grid.where(0)}: {one!r} has 1 and {two!r} has -1, as the best and the worst in each "
             f"row: {_as_one_list()}"
         )
+
+
+def _refuse_column_of_sums(
+    grid: Grid, columns: Sequence[Column], numbers: np.ndarray, spec: QuestionSpec
+) -> None:
+    """Refuse a column that is called as one of totals, and has the sums of the others."""
+    for k, column in enumerate(columns):
+        others = np.delete(np.maximum(numbers, 0), k, axis=1)
+        if is_called_total(column.name) and (others.sum(1) == numbers[:, k]).all():
+            raise RankingsError(
+                f"{grid.header_place}: {column.name!r} has the sums of the other columns: add "
+                f"{option('about', [*spec.about, column.name])}, so that it is no item"
+            )
 
 
 def _refuse_ranks_from_0(grid: Grid, columns: Sequence[Column], numbers: np.ndarray) -> None:
@@ -381,6 +409,9 @@ def refuse_ticks(grid: Grid, columns: Sequence[Column]) -> None:
     texts = [[x for x in column.values if x] for column in columns]
     is_blank = np.stack([column.is_blank() for column in columns], axis=1)
     has_hole = (is_blank[:, :-1] & ~is_blank[:, 1:]).any(1)
+    words = {x.casefold() for of in texts for x in of}
+    if len(words) == 1 and words <= TICKS and len(columns) > 1:
+        _refuse_ticks(grid, columns, (~is_blank).sum(1) > 0)
     if all(len(x) == 1 for x in texts) and len({x[0] for x in texts}) > 1 and has_hole.any():
         _refuse_ticks(grid, columns, has_hole)
 

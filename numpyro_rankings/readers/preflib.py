@@ -149,6 +149,12 @@ def refuse_lines_alone(path: str | os.PathLike, options: Mapping[str, Any]) -> N
     """
     is_said = options.get("header") and (options.get("count") or options.get("judge"))
     lines = [line for line in first_lines(path) or () if line.strip()][:_LOOKED_AT]
+    if any(re.match(r"#\s*NUMBER ALTERNATIVES\s*:", line) for line in lines):
+        kinds = names_counted([f".{kind} ({what})" for kind, what in [*TYPES.items()][:4]])
+        raise RankingsError(
+            f"{os.fspath(path)}:1: the lines that begin with # are those of a PrefLib file: call "
+            f"it by the extension of its kind, {kinds}"
+        )
     have_lists = any("," in line for line in lines)
     if is_said or not have_lists:
         return

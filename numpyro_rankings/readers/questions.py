@@ -12,7 +12,7 @@ import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import item_names, names_shown
-from numpyro_rankings.readers.answers import ranks_in
+from numpyro_rankings.readers.answers import rank_number, ranks_in
 from numpyro_rankings.readers.ballots import RULES, Rules, given_rules
 from numpyro_rankings.readers.grids import Column, Grid, read_grid, whole_number
 from numpyro_rankings.readers.headers import Table
@@ -46,6 +46,7 @@ _OF_COUNTS = re.compile(
     r"respondents|participants)|freq(?:uency)?|anzahl|nombre",
     re.I,
 )
+_OF_ONE_JUDGE = re.compile("people|persons|participants", re.I)  # such as those of a household
 
 # dates and times of the day
 _WHEN = re.compile(
@@ -472,20 +473,27 @@ def meaning_of_header(column: Column, spec: QuestionSpec) -> str:
     is_count = is_number or (is_whole and _OF_COUNTS.fullmatch(column.name) is not None)
     # numbers in a row, such as 101, 102, 103, are of the judges
     said = [whole_number(text) or 0 for text in column.values] if is_count else []
-    is_in_row = said == list(range(min(said, default=0), min(said, default=0) + len(said)))
-    is_repeated_count = is_count and (len(column.values) < len(column.codes) or not is_in_row)
+    is_repeated_count = is_count and (
+        len(column.values) < len(column.codes) or not are_in_row(np.array(said))
+    )
     is_of_judges = OF_JUDGES.fullmatch(column.name) and not (
         counts or is_repeated_count or is_number
     )
     if spec.judge is None and is_of_judges:
         return "judge"
     if spec.counts is None and (counts or is_count) and not is_one_number(column):
-        return "count"
+        is_of_one = spec.judge is not None and _OF_ONE_JUDGE.fullmatch(column.name)
+        return "about" if is_of_one else "count"
     texts = [text for text in column.values if text]
     num_lists = sum(re.search(_BETWEEN_OFFERS, text) is not None for text in texts)
     if spec.offers is None and _OF_OFFERS.fullmatch(column.name) and 2 * num_lists > len(texts):
         return "offered"
     return ""
+
+
+def are_in_row(numbers: np.ndarray) -> bool:
+    """Return whether numbers, (rows,), count on by one from row to row."""
+    return bool((np.diff(numbers) == 1).all())
 
 
 def is_called_as_counts(name: str) -> bool:
@@ -531,6 +539,8 @@ def options_beside(column: Column, spec: QuestionSpec, is_sure: bool = True) -> 
     texts = {*column.values} - {""}
     are_names = not (have_numbers or are_weights) and 3 * len(texts) > 2 * len(column.codes)
     are_names &= not are_times(column)
+    if have_numbers and "" not in column.values and 2 < len(column.values) == len(column.codes):
+        are_names = are_in_row(column.mapped(lambda text: whole_number(text) or 0))
     by_texts = "judge" if spec.judge is None and are_names else "about"
     # counts in another form, such as 1,200, are no names of judges
     is_count = spec.counts is None and _OF_COUNTS.fullmatch(column.name) is not None
@@ -540,6 +550,8 @@ def options_beside(column: Column, spec: QuestionSpec, is_sure: bool = True) -> 
     ways = f"add {about} if it is about the judges, or {judge} if it names them"
     if have_numbers or is_count:
         ways += f", or {option('count', column.name, meaning == 'count')} if it counts them"
+    if is_count and not have_numbers:
+        ways += ", once thousands are written without marks, as 1234"
     if are_weights and not is_count and spec.weights is None:
         ways += f", or {option('weight', column.name, False)} if it has survey weights"
     if meaning == "offered":
@@ -629,7 +641,8 @@ def are_other_ranks(keys: np.ndarray, rank: Column) -> np.ndarray:
     :param keys: (lines,) judge and item.
     """
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    return rank.codes != rank.codes[first[inverse]]
+    said = rank.mapped(lambda text: str(x if (x := rank_number(text)) > 0 else text), object)
+    return said != said[first[inverse]]
 
 
 def is_repeated(keys: np.ndarray) -> np.ndarray:

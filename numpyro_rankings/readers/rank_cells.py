@@ -32,6 +32,10 @@ from numpyro_rankings.words import plural, shorten
 from numpyro_rankings.words.options import option
 
 _LENGTH = 60  # letters of a text in a message
+# codes of questionnaires for no answer, above the numbers of a scale or of places
+_CODES = (8, 9, 77, 88, 97, 98, 99, 777, 888, 998, 999, 9999)
+_NO_CODE = "none"  # among the codes: all numbers are ranks or ratings
+_FEWEST_OF_SCALE, _MOST_OF_SCALE, _FAR = 3, 11, 3
 _HALF = re.compile(r"\d{1,6}[.,]50*")  # the mean of an even number of ranks
 _MORE = r"(?:[2-9]|\d\d+)"
 _IS = r"\s*(?:=|:|\(|[-–—]|is|being|as|means)\s*(?:the |your )*"
@@ -70,18 +74,21 @@ def refuse_rank(
     """
     where, text = grid.at(row, column), column.text(row)
     number = whole_number(text)
-    about_judges = f"; if the column has no ranks, {options_beside(column, spec, not is_item)}"
+    # numbers a little too large may be ratings
+    is_near = number is not None and num_items is not None and number <= 2 * num_items
+    about = options_beside(column, spec, not (is_item or is_near))
+    about_judges = f"; if the column has no ranks, {about}"
     hint = ""
     if number is None and _HALF.fullmatch(text):
         hint = (
             "; tied items may have the mean of their ranks, such as 2.5 for the second and the "
-            "third, if all of a list fit"
+            "third, if all of a list fit; write ratings without decimals, such as 75 for 7.5"
         )
     elif number is None and re.search(r"\d", text):
         hint = "; if it is a rank, write the number alone"
     elif _is_beside_ranks(column, text, num_items):
-        # a number that is a little too large may be the rank of another item
-        is_code = number is None or num_items is None or not 1 <= number <= 2 * num_items
+        # such a number may be the rank of another item, too
+        is_code = not is_near or (number is not None and number < 1)
         code = option("missing", [*spec.missing, text], is_code and is_item)
         hint = f"{in_cells([column], text)}; if it means that the item is not ranked, add {code}"
         if number is None:
@@ -104,19 +111,63 @@ def _refuse_missing_ranks(
     grid: Grid, columns: Sequence[Column], num_items: int | None, spec: QuestionSpec
 ) -> None:
     """Refuse texts that may mean that an item is not ranked, and say how to say so."""
+    has_codes = _NO_CODE not in map(str.casefold, spec.missing)
+    said = {whole_number(text) or 0 for column in columns for text in column.values}
+    most = max(said - {*_CODES}, default=0)  # a code among ratings up to 100 may be one of them
     for column in columns:
         for text in column.values:
-            if text and means_no_rank(text, num_items):
+            number = whole_number(text) or 0
+            if text and means_no_rank(text, num_items) and (has_codes or number <= 0):
+                ways = _if_not_ranked(text, spec, number < 2 * most if number > 0 else False)
                 raise RankingsError(
                     f"{grid.at_text(column, text)}: expected a rank, a whole number from 1, or "
-                    f"nothing, got {text!r}{in_cells(columns, text)}; {_if_not_ranked(text, spec)}"
+                    f"nothing, got {text!r}{in_cells(columns, text)}; {ways}"
                 )
 
 
-def _if_not_ranked(text: str, spec: QuestionSpec) -> str:
+def _refuse_codes_above(
+    grid: Grid,
+    columns: Sequence[Column],
+    lists: np.ndarray,
+    num_ranks: int | None,
+    spec: QuestionSpec,
+) -> None:
+    """Refuse a number such as 9, far above the numbers 1 to 5 of all others.
+
+    It is no code if each list has one such number, which may be the most points, or if it is said
+    that ranks have gaps. Codes such as 99 are refused later.
+    """
+    numbers = numbers_in(columns)
+    values = np.unique(numbers[numbers > 0])
+    is_said = _NO_CODE in map(str.casefold, spec.missing)
+    is_said |= spec.closes_gaps and spec.highest_first is None
+    if len(values) <= _FEWEST_OF_SCALE or is_said:
+        return
+    steps = np.diff(values)
+    k = int(np.argmax(steps))
+    low, codes = values[: k + 1], values[k + 1 :]
+    is_far = steps[k] >= _FAR and (np.delete(steps, k)[:k] < steps[k]).all()
+    is_scale = _FEWEST_OF_SCALE <= len(low) and low[-1] <= _MOST_OF_SCALE
+    if not (is_far and is_scale and np.isin(codes, _CODES).all()):
+        return
+    if all(means_no_rank(str(x), num_ranks) for x in codes):
+        return
+    is_code = np.isin(numbers, codes)
+    if (np.bincount(lists, is_code.sum(1)) == 1).all():
+        return
+    row, place = np.argwhere(is_code)[0].tolist()
+    text = columns[place].text(row)
+    raise RankingsError(
+        f"{grid.at(row, columns[place])}: {text} is far above the other numbers, {low[0]} to "
+        f"{low[-1]}{in_cells(columns, text)}; {_if_not_ranked(text, spec, False)}, or "
+        f"{option('missing', [*spec.missing, _NO_CODE], False)} if it is a rank or rating, too"
+    )
+
+
+def _if_not_ranked(text: str, spec: QuestionSpec, may_be_rating: bool) -> str:
     """Return the options for a text that says that an item is not ranked, the likely one first."""
     said = None if spec.rules is not None else said_of_offer(text)
-    missing = option("missing", [*spec.missing, text], said is None)
+    missing = option("missing", [*spec.missing, text], said is None and not may_be_rating)
     was = option("offered", [*spec.offered, text], said is True)
     was_not = option("not_offered", [*spec.not_offered, text], said is False)
     if said is True:
@@ -132,6 +183,8 @@ def _if_not_ranked(text: str, spec: QuestionSpec) -> str:
     ways = f"if it means that the item is not ranked, add {missing}"
     if spec.rules is None:
         ways += f", or {was} or {was_not} if it says whether the item was offered"
+    if may_be_rating:
+        ways += f", or {option('missing', [*spec.missing, _NO_CODE], False)} if it is a rating"
     return ways
 
 
@@ -348,8 +401,9 @@ def read_ranks(
         shown = [f"{shorten(text, _LENGTH)!r} is {rank}" for text, (rank, _) in by_rank]
         notes.append(f"ranks in words: {names_shown(shown, 3)}")
     if is_one_question:
-        refuse_other_questions(grid, columns)
+        refuse_other_questions(grid, columns, spec)
     pointer = _pointer(common_text(question.labels), said.values())
+    _refuse_codes_above(grid, columns, lists, num_ranks, spec)
     if spec.rules is None:
         refuse_ratings(question, columns, lists, num_ranks, pointer)
     _refuse_missing_ranks(grid, columns, num_ranks, spec)

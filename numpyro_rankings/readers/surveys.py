@@ -21,6 +21,7 @@ from numpyro_rankings.rankings.partial_orders import build_partial_orders
 from numpyro_rankings.rankings.preferences import above_of_levels
 from numpyro_rankings.rankings.weights import WeightedRankings
 from numpyro_rankings.readers.added_columns import without_added_columns
+from numpyro_rankings.readers.answers import stands_for_rest
 from numpyro_rankings.readers.ballots import BLANK, BallotCounts
 from numpyro_rankings.readers.beside import refuse_column_beside
 from numpyro_rankings.readers.first_rows import refuse_ballot_as_header, refuse_number_of_ballot
@@ -30,7 +31,7 @@ from numpyro_rankings.readers.grids import (
     read_grid,
     refuse_ranks_in_brackets,
 )
-from numpyro_rankings.readers.headers import below_title, choose, fold_header
+from numpyro_rankings.readers.headers import below_title, choose, fold_header, without_names_again
 from numpyro_rankings.readers.layouts import LAYOUTS, layout_of_table, refuse_pairs
 from numpyro_rankings.readers.layouts.long import has_ranks
 from numpyro_rankings.readers.lists import Lists
@@ -56,6 +57,7 @@ from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
 
 _MOST_ITEMS_NAMED = 30  # in a message that has an option with all of them
+_RARE = 0.05  # probability that no judge ranks the own item, if each could
 
 
 class Survey(NamedTuple):
@@ -195,7 +197,7 @@ def read_layout(source: Any, layout: str | None = None, **options: Any) -> Surve
     settings = given.encoding, layout, spec.has_header, given.max_rows
     grid = read_grid(source, spec.items or (), *settings)
     if spec.has_header and given.header_rows is None:
-        grid = below_title(grid)
+        grid = without_names_again(below_title(grid))
     grid, about_added = without_added_columns(
         grid, (*spec.named, *spec.patterns, *(spec.items or ()))
     )
@@ -239,6 +241,8 @@ def read_layout(source: Any, layout: str | None = None, **options: Any) -> Surve
         if chosen.has_names_in_cells:
             refuse_ranks_in_brackets(lists.where(0), lists.items)
         _refuse_words_of_ballots(grid.name, lists.items, chosen.name, spec.missing)
+        if chosen.has_names_in_cells:
+            _refuse_rest(lists, spec.missing)
     cut = notes_of_cut_names(lists.items)
     return survey_of_lists(question.grid, question.spec, lists, chosen.name, question.notes + cut)
 
@@ -277,6 +281,25 @@ def _refuse_words_of_ballots(
         )
 
 
+def _refuse_rest(lists: Lists, missing: Sequence[str]) -> None:
+    """Refuse an item such as ``others`` that is only at the end of lists that leave items out."""
+    if lists.are_pairs:
+        return
+    lengths = (lists.orderings >= 0).sum(1)
+    for k, name in enumerate(lists.items):
+        rows, places = np.nonzero(lists.orderings == k)
+        is_last = len(rows) and (places == lengths[rows] - 1).all()
+        if is_last and (lengths[rows] < len(lists.items)).any() and stands_for_rest(name):
+            is_short = len(lists.items) <= _MOST_ITEMS_NAMED
+            names = option("items", lists.items, False) if is_short else option("items")
+            raise RankingsError(
+                f"{lists.where(int(rows[0]))}: is {name!r} an item? It is the last of "
+                f"{plural(len(rows), 'list')}, and stands nowhere else. If it means the items that "
+                f"a list does not name, add {option('missing', [*missing, name])}; if it is an "
+                f"item, name all with {names}"
+            )
+
+
 def survey_of_lists(
     grid: Grid, spec: QuestionSpec, lists: Lists, layout: str, notes: list[str]
 ) -> Survey:
@@ -298,6 +321,7 @@ def survey_of_lists(
         are_of_two = len(lists.items) > 2 and bool(((lists.orderings >= 0).sum(1) == 2).all())
         judges = read_judges(grid, spec.judge, lists.rows, spec.is_not_offered, are_of_two)
     weights = None if spec.weights is None else read_weights(grid, spec.weights, lists.rows)
+    _refuse_no_own_item(grid, spec, lists)
     lists, about_offers = _with_offers(grid, spec, lists)
     lists, places, counts, about_ties = settle_ties(lists, counts, spec.ties)
     by_row, about_others = _by_row(spec, lists, counts)
@@ -319,6 +343,30 @@ def survey_of_lists(
         np.repeat(grid.numbers[lists.rows], counts),
         lists.ballots,
         weights=weights,
+    )
+
+
+def _refuse_no_own_item(grid: Grid, spec: QuestionSpec, lists: Lists) -> None:
+    """Refuse judges with the names of the items, of whom none ranks the item of the own name."""
+    is_said = spec.says_unranked or spec.offers is not None or lists.offered is not None
+    if spec.judge is None or is_said or lists.are_pairs:
+        return
+    index = {name: k for k, name in enumerate(lists.items)}
+    column = grid.column(spec.judge)
+    own = column.mapped(lambda text: index.get(text, -1))[lists.rows]
+    rows, lengths = np.flatnonzero(own >= 0), (lists.orderings >= 0).sum(1)
+    if 2 * len(rows) < len(own) or (lists.orderings == own[:, None])[rows].any():
+        return
+    if np.prod(1 - lengths[rows] / len(lists.items)) > _RARE:
+        return
+    are_whole = bool((lengths[rows] == len(lists.items) - 1).all())
+    how = option("unranked", "not-offered", are_whole)
+    if not are_whole:
+        how = f"{option('offered')} with a column that lists what was offered to each"
+    raise RankingsError(
+        f"{lists.where(int(rows[0]))}: {plural(len(rows), 'judge')} in {spec.judge!r} have the "
+        f"name of an item, and none of them ranks it: add {how} if nobody was offered it; "
+        f"{option('unranked', 'below', False)} ranks it below the others"
     )
 
 

@@ -225,6 +225,14 @@ def check_writable_texts(name: str, texts: Iterable[object]) -> None:
             )
 
 
+def table_of_json(name: str, how: str = "") -> str:
+    """Return the command that writes the objects or lists of a file of JSON as a table."""
+    given = f"{name!r}, {how}" if how else repr(name)
+    table = f"{os.path.splitext(name)[0]}.csv"
+    code = f"import pandas; pandas.read_json({given}).to_csv({table!r}, index=False)"
+    return f'python -c "{code}" writes it as a table'
+
+
 def weight_hint(text: str, instead: str = "") -> str:
     """Return what to say of a count that has thousands, or looks like a survey weight, or both.
 

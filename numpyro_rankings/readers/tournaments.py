@@ -1,20 +1,26 @@
-"""Tables of tournaments: crosstables, rounds and leagues, refused with what reads them."""
+"""Tables of results and of counts: crosstables, rounds, leagues, and how often each was first."""
 
 import re
 from collections.abc import Mapping, Sequence
 
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_counted
+from numpyro_rankings.readers.answers import numbers_in, rank_in_words, rank_of_header
+from numpyro_rankings.readers.beside import are_lists
 from numpyro_rankings.readers.grids import Column, Grid
+from numpyro_rankings.readers.headers import is_called_total
 from numpyro_rankings.readers.outcomes import number_of
-from numpyro_rankings.readers.questions import QuestionSpec
+from numpyro_rankings.readers.questions import QuestionSpec, meaning_of_header
 from numpyro_rankings.readers.votes import letters
 from numpyro_rankings.words.options import option
 
 _LOOKED_AT = 1000  # rows, or texts of a column
 _FEWEST = 3  # items of a crosstable, and games of a table of rounds
 _POINTS = {"0", "1", "½", "0.5", "0,5", "1/2", "0.0", "1.0", "w", "l", "d", "win", "loss", "draw"}
-_OWN = re.compile(r"\W*|x+|nan", re.IGNORECASE)  # cells of an item and itself
+_OWN = re.compile(r"\W*|x+|nan|0", re.IGNORECASE)  # cells of an item and itself
+_SCORE = re.compile(r"\d{1,3}\s*[-–:]\s*\d{1,3}")
+_MEDALS = {"gold", "silver", "bronze"}
+_OF_ITEMS = re.compile(r"(?:item|candidate|option|alternative|product|team|player)s?", re.I)
 # the opponent by number, the color and the result of a game, as 2w1, 3b½, 12W+ and +W2
 _ROUND = re.compile(
     r"\d{1,3}\s*[wbs]\s*(?:[01½+=-]|0[.,]5)|[-+=01½]\s*[wbs]\s*\d{1,3}", re.IGNORECASE
@@ -36,13 +42,14 @@ _PLACE = "pos position rank place rk platz".split()
 def refuse_tournaments(
     grid: Grid, picked: Sequence[int], spec: QuestionSpec, are_pairs: bool
 ) -> None:
-    """Refuse a crosstable of results, a table of the rounds of a tournament, and a league.
+    """Refuse a crosstable, the rounds of a tournament, a league, and counts of places.
 
     An explicit layout is an answer: the caller asks nothing then.
 
     :param are_pairs: whether columns are called as those of pairs, which won and lost may be, too.
     """
     columns = [grid.cells[k] for k in picked]
+    _refuse_lists_as_names(grid, columns)
     _refuse_league(grid, columns, spec)
     if are_pairs:
         return
@@ -50,6 +57,19 @@ def refuse_tournaments(
     names = grid.column(spec.judge) if spec.judge in grid.columns else grid.cells[0]
     others = [x for x in columns if x is not names and x.name]
     _refuse_crosstable(grid, names, others)
+    _refuse_counts_of_places(grid, names, others, spec)
+
+
+def _refuse_lists_as_names(grid: Grid, columns: Sequence[Column]) -> None:
+    """Refuse columns that are called as lists of the same items, above the numbers of judges."""
+    lists = [x.name for x in columns if ">" in x.name and all(number_of(y) >= 0 for y in x.values)]
+    items = {tuple(sorted(map(str.strip, name.split(">")))) for name in lists}
+    if len(lists) > 1 and len(items) == 1:
+        raise RankingsError(
+            f"{grid.header_place}: the names of the columns are lists, such as {lists[0][:60]!r}: "
+            "write a row for each, in columns called order and count, and add "
+            f"{option('columns', 'order', False)} and {option('count', 'count', False)}"
+        )
 
 
 def _write_games(example: str) -> str:
@@ -77,6 +97,8 @@ def _refuse_rounds(grid: Grid, columns: Sequence[Column]) -> None:
     rounds = [x for x in texts if pattern.fullmatch(x)]
     is_split = len(columns) == 1 and 2 * len(rounds) >= len(texts)
     of_rounds = [x.name for x in columns if _is_of_rounds(x, pattern)]
+    if all(rank_of_header(x) and not x.isdecimal() for x in of_rounds):  # places, or none
+        of_rounds = []
     if (is_split or len(of_rounds) > 1) and len(rounds) >= _FEWEST:
         shown = names_counted([repr(x) for x in rounds], 3)
         raise RankingsError(
@@ -111,16 +133,62 @@ def _refuse_crosstable(grid: Grid, names: Column, others: Sequence[Column]) -> N
         for column in others
         if column.name in items and column is not own and (x := column.text(row))
     }
-    if (
-        "1" in said
-        and said <= _POINTS
-        and (said & {"0", "0.0"} or said & {"½", "0.5", "0,5", "1/2"})
-    ):
+    in_points = said <= _POINTS and bool(said & {"0", "0.0", "½", "0.5", "0,5", "1/2"})
+    are_results = {"w", "l"} <= said <= _POINTS or all(_SCORE.fullmatch(x) for x in said if x)
+    shown = names_counted([repr(x) for x in sorted(said - {""})], 3)
+    if said - {""} and (are_results or ("1" in said and in_points)):
         raise RankingsError(
             f"{grid.header_place}: the rows and the columns have the same names, and the cells are "
-            "0 and 1, as the results of games between them, and no ranks: "
+            f"{shown}, as the results of games between them, and no ranks: "
             f"{_write_games('item1,item2,result')}; {_or_ranks()}"
         )
+    columns = [x for x in others if x.name in items]
+    numbers = numbers_in(columns)
+    if (numbers >= 0).all() and all(own.text(row) == "0" for row, own in rows):
+        if not are_lists(numbers).any():
+            raise RankingsError(
+                f"{grid.header_place}: the rows and the columns have the same names, and the cells "
+                f"are numbers such as {shown}: if they count how often the item of the row was "
+                "preferred to that of the column, write a line for each two items and add "
+                f"{option('layout', 'pairs', False)}, with columns such as "
+                f"item1,item2,wins1,wins2; {_or_ranks()} or points"
+            )
+
+
+def _refuse_counts_of_places(
+    grid: Grid, names: Column, others: Sequence[Column], spec: QuestionSpec
+) -> None:
+    """Refuse counts of how often each item, a row, stood at each place, a column.
+
+    The numbers of all rows or of all columns have the same sum, where numbers of items do not, but
+    for lists of the same items.
+    """
+    medals = [x for x in others if x.name.casefold() in _MEDALS]
+    places = [x for x in others if not x.name.isdecimal() and rank_of_header(x.name)]
+    columns = medals if len(medals) == len(_MEDALS) else places
+    rest = [x for x in others if x not in columns]
+    if (
+        len(columns) < 2
+        or not _names_teams(names)
+        or not all(is_called_total(x.name) for x in rest)
+    ):
+        return
+    numbers = numbers_in(columns)
+    sums = {tuple(numbers.sum(axis).tolist()) for axis in (0, 1)}
+    is_same = any(len({*x}) == 1 < len(x) for x in sums) or bool(medals) or bool(rest)
+    are_items = _OF_ITEMS.fullmatch(names.name) is not None
+    are_same_items = len({tuple(sorted(row)) for row in numbers.tolist()}) == 1 and not are_items
+    is_of_judges = meaning_of_header(names, spec._replace(judge=None)) == "judge"
+    if (numbers < 0).any() or not (is_same or are_items) or are_same_items or is_of_judges:
+        return
+    if any(rank_in_words(x) is not None for x in names.values):
+        return
+    raise RankingsError(
+        f"{grid.header_place}: the columns {names_counted([repr(x.name) for x in columns], 3)} "
+        "seem to count how often each row stood at that place: such a table has no ballots, from "
+        "which a model is fitted: get the table in which each row is a ballot; "
+        f"{option('layout', 'orders', False)} if these are numbers of items"
+    )
 
 
 def _names_teams(column: Column) -> bool:

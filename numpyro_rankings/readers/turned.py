@@ -10,6 +10,8 @@ import numpy as np
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_counted
 from numpyro_rankings.readers.answers import (
+    cells_are_ranks,
+    joint_ranks,
     numbers_in,
     numbers_of_ranks,
     rank_in_words,
@@ -19,6 +21,7 @@ from numpyro_rankings.readers.grids import Column, Grid, column_of_texts, place_
 from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.lists import are_ranks_with_ties
 from numpyro_rankings.readers.questions import QuestionSpec, is_called_as_counts, meaning_of_header
+from numpyro_rankings.words import by_number
 from numpyro_rankings.words.options import option
 
 _MOST_ROWS = 10_000  # items or places
@@ -62,7 +65,7 @@ def turn(
     beside = [k for k in range(len(grid.cells)) if k not in picked]
     are_all = not (spec.judge or beside) and _are_lists([grid.cells[k] for k in picked])
     first = grid.columns.index(spec.judge) if spec.judge else (*beside, *picked)[0]
-    judges = [k for k in picked if are_all or k != first]
+    judges = [k for k in picked if (are_all or k != first) and (not numbers or numbers[k])]
     names, source = grid.cells[first], [grid.cells[k] for k in judges]
     labels = [table.labels[k] for k in judges]
     counts = [numbers[k] for k in judges] if numbers else []
@@ -90,7 +93,9 @@ def turn(
     note += f", which {'a row counts' if numbers else 'their names count'}" if counts else ""
     named = f"; the column {names.name!r} names what they rank"
     named = f"; the places are in the order of {names.name!r}, the most first" if points else named
+    none = [repr(grid.columns[k]) for k in picked if numbers and k != first and not numbers[k]]
     note += "" if are_all else named
+    note += f"; left out, counted 0: {names_counted(none)}" if none else ""
     by = {"judge": None, "counts": "count"} if counts else {"judge": "judge"}
     spec = spec._replace(patterns=(), **by)
     table = Table(turned, words, [(x,) for x in words], table.notes)
@@ -117,7 +122,7 @@ def _counts_above(grid: Grid, labels: Sequence[str], name: str, spec: QuestionSp
     """Return how many judges each column stands for, if the names of the columns say it.
 
     Numbers alone are asked about, unless they rise, as numbers of judges do, or **name**, that of
-    the column beside, says what they are.
+    the column beside, says what they are; so does who says which column that is.
     """
     numbers, are_sure = _numbers_above(labels)
     if spec.header_counts:
@@ -131,11 +136,14 @@ def _counts_above(grid: Grid, labels: Sequence[str], name: str, spec: QuestionSp
         return []
     if are_sure or (min(numbers) > 0 and is_called_as_counts(name)):
         return numbers
-    if may_count(labels):
+    if may_count(labels) and spec.judge is None:
+        # three digits are more often of names, and a wrong answer would not be seen
+        is_likely = min(numbers) < 100
+        are_ids = min(numbers) >= 100 > max(numbers) - min(numbers)
         raise RankingsError(
             f"{grid.header_place}: the columns are called {names_counted(list(labels), 5)}: add "
-            f"{option('header', 'counts')} if that many judges gave each order, or "
-            f"{option('header_rows', 1, False)} if these are names of judges"
+            f"{option('header', 'counts', is_likely)} if that many judges gave each order, or "
+            f"{option('header_rows', 1, are_ids)} if these are names of judges"
         )
     return []
 
@@ -178,12 +186,14 @@ def refuse_judges_in_columns(
         return
     grid, _ = _without_counts(grid, spec)
     columns = [grid.cells[k] for k in picked if grid.cells[k].name]
+    if joint := joint_ranks({text for column in columns for text in column.values}):
+        columns = [x.with_texts(lambda text: str(joint.get(text, text))) for x in columns]
     are_places = [rank_of_header(x.name) and not x.name.isdecimal() for x in columns]
-    if all(are_places) or (len(columns) > 2 and all(are_places[1:])):
+    if 2 * sum(map(bool, are_places)) > len(columns):
         return
     if spec.judge is None and len(columns) > 1 and not _has_ranks(columns[0]):
         if layout in (None, "orders") and _are_lists(columns):
-            if _num_twice(columns):
+            if num_twice(columns):
                 _ask(grid, columns, "have no name twice, and rows have")
             if layout is None and _may_count_orders([x.name for x in columns]):
                 _ask(grid, columns, "have no name twice, below numbers that may count judges")
@@ -255,7 +265,7 @@ def _refuse_columns_of_items(grid: Grid, picked: Sequence[int], spec: QuestionSp
     if names is not None and len(judges) > 1:
         others = [repr(grid.columns[k]) for k in picked]
         others = [x for x in others if x not in {repr(y.name) for y in (names, *judges)}]
-        verb = "seems" if len(others) == 1 else "seem"
+        verb = by_number(len(others), "seems", "seem")
         raise RankingsError(
             f"{grid.header_place}: {names_counted(others, 3)} {verb} to be about the items, and no "
             f"judges: add {option('judge', names.name)} and "
@@ -263,7 +273,7 @@ def _refuse_columns_of_items(grid: Grid, picked: Sequence[int], spec: QuestionSp
         )
 
 
-def _has_twice(column: Column) -> bool:
+def has_twice(column: Column) -> bool:
     """Return whether a column has a text twice."""
     return max(column.keep(~column.is_blank()).counts().values(), default=0) > 1
 
@@ -273,10 +283,10 @@ def _are_lists(columns: Sequence[Column]) -> bool:
     texts = [{*column.values} - {""} for column in columns]
     have_ranks = any(rank_in_words(x) is not None for of_column in texts for x in of_column)
     share_names = all(x & y for x, y in itertools.pairwise(texts))
-    return not have_ranks and share_names and not any(map(_has_twice, columns))
+    return not have_ranks and share_names and not any(map(has_twice, columns))
 
 
-def _num_twice(columns: Sequence[Column]) -> int:
+def num_twice(columns: Sequence[Column]) -> int:
     """Return the number of rows with a text twice."""
     rows = zip(*(column.mapped(str, object) for column in columns), strict=True)
     return sum(len({*x} - {""}) < sum(map(bool, x)) for x in rows)
@@ -314,7 +324,8 @@ def _refuse_ranks_down(
     if layout == "ranks":
         is_odd |= ordered[:, -1] > len(columns)
     num_odd, is_whole = int(is_odd.sum()), (numbers > 0).all() and num_lists == len(columns)
-    if num_odd and (is_whole or 2 * num_odd >= (ordered[:, -1] > 0).sum()):
+    are_all = num_lists == len(columns) > 2
+    if num_odd and (is_whole or are_all or 2 * num_odd >= (ordered[:, -1] > 0).sum()):
         most = numbers[numbers <= len(numbers)].max()
         _ask(grid, columns, f"have ranks from 1 to {most} once each, and the rows have not", names)
     if may_be_counts and is_whole and _may_count_orders([x.name for x in columns]):
@@ -328,6 +339,7 @@ def _refuse_ties_down(
 
     Ratings could be ranks with many ties, too, and are not meant: they are no orderings.
     """
+    numbers = np.maximum(numbers, 0) if 4 * (numbers < 0).sum() < numbers.size else numbers
     if (numbers < 0).any() or len(columns) < 2 or not 3 <= len(numbers) <= 1.5 * numbers.max():
         return
     num_distinct = sum(len({*of_column} - {0}) for of_column in numbers.T.tolist())
@@ -349,7 +361,7 @@ def _refuse_names_down(
     layout: str | None,
 ) -> None:
     """Refuse columns of names below one another, beside the numbers of their places."""
-    if len(others) < 2 or (numbers_of_ranks(others) > 0).any():
+    if len(others) < 2 or (numbers_of_ranks(others) > 0).any() or cells_are_ranks(others, ()):
         return
     ranks = [rank_in_words(text) for text in first.values]
     places = [0 if rank is None else rank[0] for rank in ranks]
@@ -364,9 +376,9 @@ def _refuse_names_down(
         if meaning_of_header(first, spec) == "judge":  # the likely answer comes first
             why, also = why + also, ""
         _ask(grid, others, why, also=also)
-    if any(map(_has_twice, others)):
+    if any(map(has_twice, others)):
         return
-    is_twice = 2 * _num_twice(others) >= len(first.codes)
+    is_twice = 2 * num_twice(others) >= len(first.codes)
     are_numbers = len(first.values) == len(first.codes) > 2 and (numbers_in([first]) > 0).all()
     has_points = bool(_falling_points(first)) or (is_twice and are_numbers and layout is None)
     if has_points and spec.judge is None:

@@ -144,7 +144,7 @@ def instead(findings: Findings) -> list[Step]:
     if findings.family is None:
         text = "Run it again with another --seed, and trust only groups that are found again"
         return [_step(text, of_seed)]
-    if findings.reference is None:
+    if findings.reference is None or number == 1:  # ladders have labels of one component, too
         return [_step("Run it again with another --seed", of_seed)]
     has_ladders = findings.family.with_components in COMPONENT_MODELS
     if number is None and has_ladders:

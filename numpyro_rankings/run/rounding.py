@@ -30,7 +30,7 @@ def rounded_alike(rankings: Rankings) -> tuple[range, range]:
     number, num_rows = rounded_up(rankings.num_rankings), rounded_up(rankings.num_rows + 1)
     numbers = range(_least(number), number + 1)
     if num_rows >= number:  # each ranking has a row
-        return numbers, range(_least(number) - 1, number + 1)
+        return numbers, range(max(_least(number) - 1, 1), number + 1)
     return numbers, range(max(_least(num_rows) - 1, 1), num_rows)
 
 

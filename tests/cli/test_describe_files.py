@@ -392,3 +392,12 @@ def test_names_do_not_command_the_terminal(folder, capsys):
         shown = "".join(capsys.readouterr())
         assert "\\u001b[" in shown and not {"\x1b", "\x9b"} & {*shown}
         assert "\nnote: all" not in shown
+
+
+@pytest.mark.parametrize(("line", "are_named"), [("b,b", False), ("b,a", True)])
+def test_mistakes_are_named_where_judges_contradict_themselves(tmp_path, capsys, line, are_named):
+    path = tmp_path / "pairs.csv"
+    path.write_text(f"judge,winner,loser\nAnn,a,b\nAnn,{line}\nBob,b,a\nBob,b,b\n")
+    lines = described(capsys, str(path), "--judge", "judge")
+    says = [x for x in lines if x.startswith("fit, compare and assign refuse what is left out")]
+    assert len(says) == 1 and ("--cycles mistakes" in says[0]) == are_named

@@ -141,3 +141,31 @@ ITEMS_IN_ROWS = "j1,A,1\nj1,B,2\nj1,C,3\nj2,B,1\nj2,A,2\nj2,C,3\n"
 )
 def test_lists_in_cells_and_long_tables(folder, capsys, table, words, options):
     assert pasted(folder, capsys, table, *words) == options
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "options"),
+    [
+        ("t.txt", "(tea, milk)\n(milk, tea)\n(tea, milk)\n", "--layout cell --header none"),
+        ("t.csv", "list\ntea then milk\nmilk then tea then rum\n", "--separator ' then '"),
+        (
+            "t.csv",
+            "id;top1;top2;top3;bottom1\na;tea;milk;rum;gin\nb;milk;tea;gin;ale\n",
+            "--judge id --layout orders --columns 'top*'",
+        ),
+        ("t.txt", "12 x tea > milk\n3 x milk > tea\n", "--header none --count 1"),
+        (
+            "t.csv",
+            "country,Total,Ann,Bob,Cid\nx,21,5,4,12\ny,17,1,6,10\nz,9,2,,7\n",
+            "--layout ranks --about Total --highest-first --judge country",
+        ),
+        (
+            "t.csv",
+            "who,tea,tea_note,milk,milk_note\na,1,nice,2,\nb,2,,1,wow\n",
+            "--columns tea,milk --layout ranks",
+        ),
+        ("t.csv", "10,1,2,3\n5,2,1,3\n3,3,1,2\n", "--header none --count 1 --layout ranks"),
+    ],
+)
+def test_commands_of_odd_tables(folder, capsys, name, table, options):
+    assert pasted(folder, capsys, table, name=name) == options

@@ -6,6 +6,9 @@ import pytest
 from helpers.command_line import run
 from jax.experimental.compilation_cache import compilation_cache
 
+from numpyro_rankings import Rankings
+from numpyro_rankings.cli.warm import _covered
+
 PROGRAMS = "jit__loop", "jit__init_from_leaves"  # of a run: its sweeps and its start
 
 
@@ -47,7 +50,7 @@ def test_a_second_table_of_another_size_compiles_nothing(programs, plain_page, c
     told, compiled = capsys.readouterr().out, programs()
     assert len(compiled) == 2 and ": compiled, " in told
     assert "no sampler for 17 to 18 judges with 1 to 15 different rankings of 4 items" in told
-    assert "the longest of 3 or 4, in 2 chains" in told
+    assert "the longest of 4, in 2 chains" in told
     assert run("warm", "--size", "18x4", *MODEL) == 0
     assert ": was there, " in capsys.readouterr().out and programs() == compiled
     write_table(18)
@@ -58,10 +61,18 @@ def test_a_second_table_of_another_size_compiles_nothing(programs, plain_page, c
     assert "19 to 20 judges" in capsys.readouterr().out and len(programs() - compiled) == 2
 
 
+def test_what_is_said_of_a_sample():
+    data = Rankings.from_orderings([[0, 1, 2], [1]], num_items=4, counts=[40, 1])
+    said = _covered(data, 2, is_sample=True)
+    assert "41 to 44 judges, a sample of those of the table, with 1 to 15 different" in said
+    assert "of 4 items, the longest of 3, in 2 chains" in said
+
+
 @pytest.mark.slow
 def test_where_the_number_of_groups_is_chosen(programs, capsys):
     auto = "--components", "auto", "--max-clusters", "2", "--chains", "2"
-    assert run("warm", "--size", "36x4", *auto, "--groups", "2") == 0
+    write_table(36)
+    assert run("warm", *FIT[1:4], *auto, "--groups", "2") == 0
     told, compiled = capsys.readouterr().out.splitlines(), programs()
     assert [line.partition(":")[0] for line in told[:-1]] == [
         "numbers of groups, up to 2",
@@ -69,6 +80,8 @@ def test_where_the_number_of_groups_is_chosen(programs, capsys):
         "2-component mixture",
     ]
     assert len(compiled) == 6
+    assert run(*FIT, *auto, *SHORT) == 0
+    assert programs() == compiled
 
 
 @pytest.mark.parametrize(

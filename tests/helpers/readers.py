@@ -3,9 +3,10 @@
 from contextlib import contextmanager
 
 import numpy as np
+import openpyxl
 import pytest
 
-from numpyro_rankings import RankingsError
+from numpyro_rankings import RankingsError, read_survey
 
 
 def write(folder, text, name):
@@ -13,6 +14,31 @@ def write(folder, text, name):
     path = folder / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
+
+
+def write_rows(path, rows, merged=()):
+    """Write rows of cells as text or, by the name, a spreadsheet with merged cells; return it."""
+    if path.suffix == ".xlsx":
+        book = openpyxl.Workbook()
+        for row in rows:
+            book.active.append(row)
+        for place in merged:
+            book.active.merge_cells(place)
+        for cell in (x for row in book.active for x in row if x.data_type == "f"):
+            cell.data_type = "s"  # a text that begins with =
+        book.save(path)
+        return path
+    return write(path.parent, "".join(",".join(map(str, row)) + "\n" for row in rows), path.name)
+
+
+def read_with_answers(path, **options):
+    """The options with which a refused table is read, and what is then read."""
+    with pytest.raises(RankingsError) as error:
+        read_survey(path, **options)
+    found = error.value.questions
+    assert found.is_read, found.texts
+    said = {x: list(y) if isinstance(y, tuple) else y for x, y in found.options.items()}
+    return said, read_survey(path, **{**options, **found.options})
 
 
 def in_order(survey):

@@ -339,6 +339,7 @@ def test_counts_with_thousands_are_no_names_of_judges(tmp_path, number, layout):
     head, *lists = rows[layout]
     text = f"Votes;{head}\n{number};{lists[0]}\n850;{lists[1]}\n"
     found = questions_of(write(tmp_path, text, "t.csv"))
-    assert not found.is_read and "count='Votes' if it counts them" in found.texts[-1]
+    way = "count='Votes' if it counts them, once thousands are written without marks"
+    assert not found.is_read and way in found.texts[-1]
     with refusal("write thousands without marks between the digits"):
         read_survey(tmp_path / "t.csv", layout, count="Votes")

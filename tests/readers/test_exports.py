@@ -449,7 +449,7 @@ def test_what_was_read_is_told(tmp_path):
     notes = read_text(tmp_path, *GOOD["three points for the first"][:2]).notes
     assert "the highest number, 3, is read as the first choice" in notes
     notes = read_text(tmp_path, *GOOD["a row of totals"][:2]).notes
-    assert any("'Total' is in its first cell" in x and "csv:4, " in x for x in notes)
+    assert any("'Total', 'Mean' are in their first cells: " in x and "csv:4, " in x for x in notes)
     notes = read_text(tmp_path, *GOOD["codes for not ranked"][:2]).notes
     assert "read as not ranked: 'N/A' in 1 cell, '99' in 3 cells" in notes
 

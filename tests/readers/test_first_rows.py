@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from helpers.readers import joined, refusal, write
 
-from numpyro_rankings import read_survey
+from numpyro_rankings import RankingsError, read_survey
 
 # the text, the options that read it, and its lists
 NO_HEADER = {
@@ -189,3 +189,15 @@ def test_numbers_of_ballots_without_a_header(tmp_path, layout, numbers):
 def test_first_places_that_all_differ_are_no_numbers_of_ballots(tmp_path):
     path = write(tmp_path, "1,2,3\n2,3,1\n3,1,2\n", "t.csv")
     assert joined(read_survey(path, "orders", header="none")) == ["1 2 3", "2 3 1", "3 1 2"]
+
+
+@pytest.mark.parametrize(
+    "numbers, answer",
+    [("10,5,3", {"count": "1"}), ("101,102,103", {"judge": "1"}), ("3,2,1", {"judge": "1"})],
+)
+def test_falling_numbers_before_ballots_count_them(tmp_path, numbers, answer):
+    lists = ["1,2,3", "2,1,3", "3,1,2"] if "0" in numbers else ["2,1,3", "1,3,2", "2,3,1"]
+    lines = [f"{x},{y}\n" for x, y in zip(numbers.split(","), lists, strict=True)]
+    with pytest.raises(RankingsError) as error:
+        read_survey(write(tmp_path, "".join(lines), "t.csv"), "orders", header="none")
+    assert error.value.questions.options == answer

@@ -201,7 +201,7 @@ def test_ranks_with_gaps_are_no_points():
     with refusal("rank 77, but there are 3 items", "missing"):
         read_survey(codes, "ranks")
     ages = pd.DataFrame([[1, 2, 30], [2, 1, 41], [1, 2, 52]], columns=["a", "b", "age"])
-    with refusal("rank 30, but there are 3 items", "add about='age'"):
+    with refusal("is 'age' part of the ranking? Its numbers are far above", "add about='age'"):
         read_survey(ages, "ranks")
     some = pd.DataFrame([[1, 4, None, 2], [None, 1, 2, 4]], columns=list("abcd"))
     with refusal("no item has rank 3", "gaps='close'"):

@@ -1,21 +1,10 @@
 """Long tables and pairs as strangers write them: what is asked, and what is read with answers."""
 
-import openpyxl
 import pandas as pd
 import pytest
-from helpers.readers import joined, refusal, write
+from helpers.readers import joined, read_with_answers, refusal, write_rows
 
 from numpyro_rankings import RankingsError, read_survey
-
-
-def read_with_answers(path, **options):
-    """The options with which a refused table is read, and what is then read."""
-    with pytest.raises(RankingsError) as error:
-        read_survey(path, **options)
-    found = error.value.questions
-    assert found.is_read, found.texts
-    said = {x: list(y) if isinstance(y, tuple) else y for x, y in found.options.items()}
-    return said, read_survey(path, **{**options, **found.options})
 
 
 def preferences(survey):
@@ -38,16 +27,7 @@ def table(tmp_path, text, kind):
     rows = [line.split(",") for line in text.splitlines()]
     if kind == "frame":
         return pd.DataFrame(rows[1:], columns=rows[0])
-    path = tmp_path / f"t.{kind}"
-    if kind == "xlsx":
-        book = openpyxl.Workbook()
-        for row in rows:
-            book.active.append(row)
-        for cell in (x for row in book.active for x in row if x.data_type == "f"):
-            cell.data_type = "s"  # a text that begins with =
-        book.save(path)
-        return path
-    return write(tmp_path, text, f"t.{kind}")
+    return write_rows(tmp_path / f"t.{kind}", rows)
 
 
 KINDS = pytest.mark.parametrize("kind", ["csv", "xlsx", "frame"])

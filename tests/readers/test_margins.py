@@ -148,4 +148,4 @@ def test_1_for_the_best_and_minus_1_for_the_worst():
     frame = pd.DataFrame(rows, columns=list("ABCDE"), dtype="Int64")
     frame.insert(0, "id", [1, 2, 3])
     with refusal("'A' has 1 and 'B' has -1, as the best and the worst in each row"):
-        read_survey(frame, "ranks")
+        read_survey(frame, "ranks", judge="id")

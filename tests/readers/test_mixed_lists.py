@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 from helpers.readers import joined, refusal, write
 
-from numpyro_rankings import read_survey
+from numpyro_rankings import RankingsError, read_survey
 from numpyro_rankings.readers.mixed_lists import numbers_before
 
 MIXED = 'id,vote\na,Ann > Bob > none of these\nb,"Bob, Ann, Cid"\nc,"Ann, Bob"\nd,Cid\n'
@@ -117,3 +117,44 @@ def test_names_tied_in_one_list_are_known_in_others(tmp_path):
     path = write(tmp_path, 'vote\nA > B = C\n"B,C > A"\n"B,C"\n', "t.csv")
     survey = read_survey(path, "cell", separator=">")
     assert survey.rankings.items == ("A", "B", "C")
+
+
+@pytest.mark.parametrize("word", ["then", "over", "before"])
+def test_a_word_between_items(tmp_path, word):
+    lists = ["green tea {0} milk {0} rum", "milk {0} green tea {0} rum", "rum {0} milk"]
+    text = "\n".join(["list", *(x.format(word) for x in lists), ""])
+    with pytest.raises(RankingsError, match=f"what separates the items. '{word}' does") as error:
+        read_survey(write(tmp_path, text, "t.csv"), "cell")
+    assert error.value.questions.options == {"separator": f" {word} "}
+    survey = read_survey(tmp_path / "t.csv", "cell", separator=f" {word} ")
+    assert joined(survey) == ["green tea milk rum", "milk green tea rum", "rum milk"]
+
+
+@pytest.mark.parametrize("text", ["list\na >= b > c\nb > a > c\n", "id,list\n1,a >= b\n2,b >= a\n"])
+def test_preferred_or_tied(tmp_path, text):
+    path = write(tmp_path, text, "t.csv")
+    with refusal("has an empty name beside a mark of ties; write > or = instead of >="):
+        read_survey(path, "cell", columns="list")
+
+
+@pytest.mark.parametrize("mark", ["<", " < ", "≺", " <- ", "←"])
+def test_lists_that_may_have_the_worst_first(tmp_path, mark):
+    lists = [mark.join(x) for x in (["tea", "rum", "milk"], ["milk", "tea", "rum"], ["rum", "tea"])]
+    text = "id,order\n" + "".join(f"r{k},{x}\n" for k, x in enumerate(lists))
+    path = write(tmp_path, text, "t.csv")
+    bare = mark.strip()
+    with refusal("is the first or the last item of", f"separator={bare!r} reads the first"):
+        read_survey(path, "cell", judge="id")
+    survey = read_survey(path, "cell", judge="id", separator=bare)
+    assert joined(survey) == ["tea rum milk", "milk tea rum", "rum tea"]
+    if mark.strip() in "<≺":  # the first line is no name of a column
+        path = write(tmp_path, "\n".join(lists[:2]), "t.txt")
+        for settings in ({}, {"layout": "cell"}):
+            with refusal("the first row must name the columns", "header='none'"):
+                read_survey(path, **settings)
+        assert len(joined(read_survey(path, header="none", separator=bare))) == 2
+
+
+def test_a_sign_in_a_name_separates_no_items(tmp_path):
+    path = write(tmp_path, "order\n<18;18-30;>30\n18-30;<18;>30\n", "t.csv")
+    assert joined(read_survey(path, "cell", separator=";"))[0] == "<18 18-30 >30"

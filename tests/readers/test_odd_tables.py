@@ -4,19 +4,9 @@ import datetime
 
 import openpyxl
 import pytest
-from helpers.readers import joined, refusal, write
+from helpers.readers import joined, read_with_answers, refusal, write
 
 from numpyro_rankings import RankingsError, read_survey
-
-
-def answers_of(path, **options):
-    """The options with which a refused table is read, and what is then read."""
-    with pytest.raises(RankingsError) as error:
-        read_survey(path, **options)
-    found = error.value.questions
-    assert found.is_read, found.texts
-    said = {x: list(y) if isinstance(y, tuple) else y for x, y in found.options.items()}
-    return said, read_survey(path, **{**options, **found.options})
 
 
 def pairs_in_order(survey):
@@ -131,7 +121,7 @@ ASKED = {
 @pytest.mark.parametrize("name", ASKED)
 def test_what_is_asked(tmp_path, name):
     file, text, answers, lists = ASKED[name]
-    said, survey = answers_of(write(tmp_path, text, file))
+    said, survey = read_with_answers(write(tmp_path, text, file))
     assert said == answers and joined(survey) == lists
 
 
@@ -149,7 +139,7 @@ def test_five_oddities_of_a_spreadsheet(tmp_path):
     ):
         book.active.append(row)
     book.save(tmp_path / "t.xlsx")
-    said, survey = answers_of(tmp_path / "t.xlsx")
+    said, survey = read_with_answers(tmp_path / "t.xlsx")
     assert said == {
         "judge": "Panelist",
         "layout": "ranks",
@@ -178,7 +168,7 @@ def test_lists_of_judges_in_the_columns_of_a_spreadsheet(tmp_path):
     ):
         book.active.append(row)
     book.save(tmp_path / "t.xlsx")
-    said, survey = answers_of(tmp_path / "t.xlsx")
+    said, survey = read_with_answers(tmp_path / "t.xlsx")
     assert said == {"transpose": True, "layout": "orders"} and survey.judges == ["Ida", "Jon"]
     assert joined(survey) == ["fig kiwi plum lime", "kiwi plum fig lime"]
     # places in a first column are no list
@@ -189,20 +179,20 @@ def test_lists_of_judges_in_the_columns_of_a_spreadsheet(tmp_path):
 
 def test_counts_of_few_ballots_with_ties_are_no_long_table(tmp_path):
     path = write(tmp_path, "K,L,M,#\n2,1,3,40\n3,2,1,25\n2,2,1,31\n", "t.csv")
-    said, survey = answers_of(path)
+    said, survey = read_with_answers(path)
     assert said == {"count": "#", "layout": "ranks"}
     assert survey.rankings.num_rankings == 96 and survey.rankings.has_ties.sum() == 1
 
 
 def test_means_of_tied_ranks_with_decimal_commas_are_no_lists(tmp_path):
     path = write(tmp_path, "id;a;b;c;d\nu;1;2,5;2,5;4\nv;2;1;3;4\nw;1;2;3,5;3,5\n", "t.csv")
-    said, survey = answers_of(path)
+    said, survey = read_with_answers(path)
     assert said == {"judge": "id", "layout": "ranks"}
     levels = survey.rankings.levels_of_items()[survey.rankings.row_index[survey.label_index]]
     assert levels.tolist() == [[0, 1, 1, 2], [1, 0, 2, 3], [0, 1, 2, 2]]
     # two numbers of items, as the first two choices
     path = write(tmp_path, "id;top\n1;2,5\n2;5,2\n3;3,2\n", "u.csv")
-    assert joined(answers_of(path)[1]) == ["2 5", "5 2", "3 2"]
+    assert joined(read_with_answers(path)[1]) == ["2 5", "5 2", "3 2"]
 
 
 SCORES = "A,B,{}\nB,C,{}\nA,C,{}\nC,B,{}\n"
@@ -310,7 +300,7 @@ def test_nobody_is_offered_the_own_item(tmp_path, layout):
         for row in rows:
             book.active.append([int(x) if x.isdecimal() else x or None for x in row.split(",")])
         book.save(path)
-    said, survey = answers_of(path)
+    said, survey = read_with_answers(path)
     assert said == {"judge": "to", "layout": "ranks", "unranked": "not-offered"}
     offered = survey.rankings.offered()[survey.rankings.row_index[survey.label_index]]
     assert (~offered).nonzero()[1].tolist() == [0, 1, 2, 3]
@@ -366,7 +356,7 @@ def test_a_column_that_is_as_that_of_an_item_is_asked_about(tmp_path):
 def test_the_best_and_the_worst_in_columns_called_so(tmp_path):
     """Also where no item is both somewhere."""
     text = "resp,best,worst\n1,Tea,Juice\n2,Water,Cola\n3,Coffee,Milk\n"
-    said, survey = answers_of(write(tmp_path, text, "t.csv"))
+    said, survey = read_with_answers(write(tmp_path, text, "t.csv"))
     assert said == {"columns": ["best", "worst"], "layout": "pairs"}
     assert pairs_in_order(survey) == ["Tea Juice", "Water Cola", "Coffee Milk"]
 
@@ -393,7 +383,7 @@ def test_notes_below_totals(tmp_path, below):
     survey = read_survey(path, "ranks", judge="judge")
     assert survey.judges == ["Ann", "Bob Lee"] and joined(survey) == ["a b c", "b a c"]
     assert survey.notes[:2] == [
-        f"left out, because 'Total' is in its first cell: {path}:4, {path}:6",
+        f"left out, because 'Total', 'SD' are in their first cells: {path}:4, {path}:6",
         f"left out, as notes below: {path}:5, {path}:7",
     ]
 
@@ -401,7 +391,7 @@ def test_notes_below_totals(tmp_path, below):
 @pytest.mark.parametrize("lists", ["a, b, c|b, c, a|c, a, b|a, c, b", "1,2,3|2,3,1|3,1,2|1,3,2"])
 def test_numbers_of_judges_before_lists(tmp_path, lists):
     lines = [f"{k}: {x}\n" for k, x in enumerate(lists.split("|"), 1)]
-    said, survey = answers_of(write(tmp_path, "".join(lines), "t.txt"))
+    said, survey = read_with_answers(write(tmp_path, "".join(lines), "t.txt"))
     assert said == {"header": "none", "layout": "cell", "judge": "1"}
     expected = [x.replace(",", " ").replace("  ", " ") for x in lists.split("|")]
     assert joined(survey) == expected and survey.judges == ["1", "2", "3", "4"]
@@ -410,8 +400,116 @@ def test_numbers_of_judges_before_lists(tmp_path, lists):
         read_survey(path)
     counted = read_survey(path, "cell", header="none", count="1")
     assert counted.rankings.num_rankings == 10
-    said, _ = answers_of(write(tmp_path, "".join(lines[::-1]), "t.txt"))
+    said, _ = read_with_answers(write(tmp_path, "".join(lines[::-1]), "t.txt"))
     assert said == {"header": "none", "layout": "cell", "count": "1"}
+
+
+@pytest.mark.parametrize("form", ["{} x {}", "{}x {}", "{} X {}"])
+def test_counts_before_lists_with_an_x(tmp_path, form):
+    lists = ["tea > coffee > milk", "coffee > tea > milk", "milk > tea > coffee"]
+    lines = [form.format(k, x) for k, x in zip((3, 2, 1), lists, strict=True)]
+    said, survey = read_with_answers(write(tmp_path, "\n".join(lines) + "\n", "t.txt"))
+    assert said == {"header": "none", "count": "1"}
+    assert survey.rankings.counts.tolist() == [3, 2, 1]
+    assert survey.rankings.items == ("tea", "coffee", "milk")
+    table = "order;region\n" + "".join(f"{x};here\n" for x in lines)
+    said, survey = read_with_answers(write(tmp_path, table, "t.csv"), columns="order")
+    assert said == {"count": "order"} and survey.rankings.num_rankings == 6
+
+
+@pytest.mark.parametrize(
+    "text, lists",
+    [
+        ("judge,1st,2nd\nAl,tea,milk\njudge,1st,2nd\nBo,milk,\n", ["tea milk", "milk"]),
+        (
+            "judge;tea;milk\nAl;1;2\njudge;tea;milk\nBo;2;1\njudge;tea;milk\n",
+            ["tea milk", "milk tea"],
+        ),
+        (
+            "judge,item,rank\nAl,tea,1\nAl,milk,2\njudge,item,rank\nBo,milk,1\n",
+            ["tea milk", "milk"],
+        ),
+    ],
+)
+def test_names_of_columns_that_come_again(tmp_path, text, lists):
+    path = write(tmp_path, text, "t.csv")
+    said, survey = ({}, read_survey(path)) if "item" in text else read_with_answers(path)
+    assert joined(survey) == lists and {"header", "header_rows", "duplicates"}.isdisjoint(said)
+    assert sum("because they repeat the names of the columns: " in x for x in survey.notes) == 1
+
+
+def test_a_ballot_that_comes_again_is_no_name(tmp_path):
+    path = write(tmp_path, "tea,milk\nmilk,tea\ntea,milk\n", "t.csv")
+    with refusal("the first row must name the columns, got 'tea', 'milk', as in the rows below"):
+        read_survey(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id,item_1,rank_1,item_2,rank_2\nx,tea,2,milk,1\ny,milk,2,tea,1\n",
+        "rank 1,name 1,rank 2,name 2,rank 3,name 3\n2,a,1,b,3,c\n3,b,1,c,2,a\n1,c,2,b,,\n",
+        "Ann,Ann rank,Bob,Bob rank\ntea,1,milk,1\nmilk,2,rum,3\nrum,3,tea,2\n",
+        "Ann;;Bob;\nitem;rank;item;rank\ntea;1;milk;1\nmilk;2;rum;3\nrum;3;tea;2\n",
+    ],
+)
+def test_names_of_items_beside_their_ranks(tmp_path, text):
+    with refusal("such as", "write a row for each name and its rank, in columns called judge"):
+        read_survey(write(tmp_path, text, "t.csv"))
+
+
+def test_games_and_remarks_are_no_names_beside_their_ranks(tmp_path):
+    games = "red item,red points,blue item,blue points\nx,2,y,1\ny,3,x,1\nx,0,z,2\nz,1,x,4\n"
+    with refusal("does each row compare two items, with what each scored"):
+        read_survey(write(tmp_path, games, "t.csv"))
+    for text in (
+        "who,tea,tea_note,milk,milk_note\nx,1,nice,2,\ny,2,,1,wow\n",
+        "who;why: tea;rank: tea;why: milk;rank: milk\nx;nice;1;;2\ny;;2;wow;1\n",
+    ):
+        said, survey = read_with_answers(write(tmp_path, text, "u.csv"), judge="who")
+        assert said["layout"] == "ranks" and {"columns", "layout"} == {*said}
+        assert joined(survey) == ["tea milk", "milk tea"]
+    for text, answers in (
+        ("rank_1,score_1,rank_2,score_2\ntea,9,milk,7\nmilk,8,tea,6\n", {"columns"}),
+        (
+            "A,A rank,B,B rank\ntea,1,tea,2\nmilk,2,milk,1\nrum,3,rum,3\n",
+            {"columns", "transpose", "layout"},
+        ),
+    ):
+        said, survey = read_with_answers(write(tmp_path, text, "v.csv"))
+        assert {*said} == answers
+        assert [x[:8] for x in joined(survey)] == ["tea milk", "milk tea"]
+
+
+def test_the_last_beside_the_first_places(tmp_path):
+    text = "year,1st,2nd,3rd,Last\n1,a,b,c,d\n2,b,a,c,d\n3,a,c,d,e\n"
+    with pytest.raises(RankingsError, match="the column 'Last' is no place") as error:
+        read_survey(write(tmp_path, text, "t.csv"), about="year")
+    assert error.value.questions.options == {}
+
+
+@pytest.mark.parametrize(
+    "name", ["judge,ranks,,\na,1,2,3\nb,2,1,3\n", ",tea,,milk\na,1,2,3\nb,3,1,2\n"]
+)
+def test_no_ballot_is_taken_for_names(tmp_path, name):
+    """Numbers below columns without a name may be ranks, and no empty name is in an option."""
+    path = write(tmp_path, name, "t.csv")
+    for layout in (None, "ranks"):
+        with pytest.raises(RankingsError, match=r"columns ., . have no name: ") as error:
+            read_survey(path, layout)
+        assert error.value.questions.options == {}
+
+
+def test_a_time_beside_places(tmp_path):
+    """Names beside the numbers of the rows are no columns of judges if places are above them."""
+    text = "race,1st,2nd,3rd,time\n1,Max,Lewis,Lando,1:30\n2,Lewis,Max,Lando,1:31\n"
+    said, survey = read_with_answers(write(tmp_path, text, "t.csv"))
+    assert said == {"about": ["race", "time"]}
+    assert joined(survey) == ["Max Lewis Lando", "Lewis Max Lando"]
+    text = "No;Choice 1;Choice 2;Choice 3;Town\n1;tea;milk;rum;X\n2;milk;tea;rum;Y\n"
+    said, survey = read_with_answers(write(tmp_path, text, "t.csv"))
+    assert said == {"judge": "No", "about": ["Town"]}
+    assert joined(survey) == ["tea milk rum", "milk tea rum"]
 
 
 def test_a_tie_of_one_judge(tmp_path):
@@ -443,26 +541,142 @@ def test_lists_of_json_without_a_header(tmp_path, name):
         if name == "t.csv"
         else [x.replace(", ", ",") for x in lists]
     )
-    said, survey = answers_of(write(tmp_path, "\n".join(quoted) + "\n", name))
+    said, survey = read_with_answers(write(tmp_path, "\n".join(quoted) + "\n", name))
     assert said == {"header": "none"} and len(survey.rankings) == 3
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["(tea, rum, gin)", "(rum, tea, gin)"],
+        ["['tea', 'rum', 'gin']", "['rum', 'tea', 'gin']"],
+        ['["tea","rum","gin"],', '["rum","tea","gin"]'],
+        ["[tea, rum, gin],", "[rum, tea, gin],"],
+        ["{tea; rum, gin}", "{rum; tea, gin}"],
+        ["tea, {rum, gin}", "{rum, gin}, tea"],
+    ],
+)
+@pytest.mark.parametrize("name", ["t.txt", "t.csv"])
+def test_brackets_around_lists_in_lines(tmp_path, lines, name):
+    said, survey = read_with_answers(write(tmp_path, "\n".join(lines) + "\n", name))
+    if ";" in lines[0]:
+        assert said == {"layout": "cell", "header": "none", "separator": "semicolon"}
+        assert survey.rankings.items == ("tea", "rum, gin", "rum", "tea, gin")
+        return
+    del said["header"]
+    assert said == ({} if '"' in lines[0] else {"layout": "cell"})  # quotes are in no header
+    assert survey.rankings.items == ("tea", "rum", "gin")
+    if "{" in lines[0]:
+        assert survey.rankings.levels_of_items().tolist() == [[0, 1, 1], [1, 0, 0]]
+    else:
+        assert joined(survey) == ["tea rum gin", "rum tea gin"]
+
+
+def test_objects_of_json(tmp_path, monkeypatch):
+    """The command that is named writes a table."""
+    monkeypatch.chdir(tmp_path)
+    objects = ['{"tea": 1, "rum": 2, "gin": 3}', '{"tea": 2, "rum": 1, "gin": 3}']
+    for name, text, message in (
+        ("t.txt", "\n".join(objects), "seems to be an object of JSON: python -c"),
+        ("u.json", f"[{','.join(objects)}]", "of other lists, python -c"),
+    ):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(RankingsError, match=message) as error:
+            read_survey(name)
+        code = str(error.value).partition('python -c "')[2].partition('"')[0]
+        exec(code)
+        survey = read_survey(f"{name[0]}.csv", "ranks")
+        assert joined(survey) == ["tea rum gin", "rum tea gin"]
+
+
+@pytest.mark.parametrize(
+    "head, least",
+    [("top1,top2,bottom1", "bottom1"), ("Best 1,Best 2,Worst 2,Worst 1", "Worst 2")],
+)
+def test_the_best_and_the_worst_with_numbers(tmp_path, head, least):
+    width = head.count(",") + 1
+    rows = [
+        ["tea", "rum", "gin", "ale"],
+        ["rum", "wine", "tea", "gin"],
+        ["gin", "tea", "wine", "ale"],
+    ]
+    text = f"who,{head}\n" + "".join(f"r{k},{','.join(x[:width])}\n" for k, x in enumerate(rows))
+    said, survey = read_with_answers(write(tmp_path, text, "t.csv"), judge="who", layout="orders")
+    assert said == {
+        "columns": f"{head[:-1].partition('1')[0].rstrip()}*".replace("Best*", "Best *")
+    }
+    assert joined(survey) == [" ".join(x[:2]) for x in rows]
+    with refusal(repr(least), "the worst, and none says what is between that and"):
+        read_survey(tmp_path / "t.csv", "orders", judge="who")
+    whole = write(tmp_path, "top1,top2,bottom1\na,b,c\nb,c,a\n", "u.csv")
+    assert joined(read_survey(whole, "orders")) == ["a b c", "b c a"]
+
+
+@pytest.mark.parametrize("mark", ["x", "✓", "Yes"])
+def test_ticks_are_no_places(tmp_path, mark):
+    text = f"id,Ann,Bob,Cid\n1,{mark},,\n2,,{mark},\n3,{mark},{mark},\n"
+    for layout in ("orders", "ranks"):
+        with refusal("the columns say which items were chosen, not in which order"):
+            read_survey(write(tmp_path, text, "t.csv"), layout, judge="id")
+
+
+@pytest.mark.parametrize("layout", [None, "ranks"])
+@pytest.mark.parametrize("total, sums", [("Total", [3, 7, 5]), ("Sum", [4, 9, 13])])
+def test_a_column_of_sums_is_no_item(tmp_path, layout, total, sums):
+    points = [
+        (a, b)
+        for a, b in zip(
+            (1, 2, 4), (y - x for x, y in zip((1, 2, 4), sums, strict=True)), strict=True
+        )
+    ]
+    rows = [f"c{k},{a + b},{a},{b}\n" for k, (a, b) in enumerate(points)]
+    path = write(tmp_path, f"to,{total},Ann,Bob\n{''.join(rows)}", "t.csv")
+    said, survey = read_with_answers(path, **({"layout": layout} if layout else {}), judge="to")
+    assert said["about"] == [total] and survey.rankings.items == ("Ann", "Bob")
+    assert survey.about[total] == list(map(str, sums))
+
+
+@pytest.mark.parametrize("word", ["Ret", "DNF"])
+def test_a_word_among_the_ranks_of_a_long_table(tmp_path, word):
+    text = f"Race,Driver,Pos\nM,Max,1\nM,Lew,2\nM,Lan,{word}\nS,Lan,1\nS,Max,2\nS,Lew,3\n"
+    said, survey = read_with_answers(write(tmp_path, text, "t.csv"), layout="long")
+    assert said == {"judge": "Race", "item": "Driver", "rank": "Pos", "offered": [word]}
+    assert joined(survey) == ["Max Lew", "Lan Max Lew"]
+
+
+def test_a_long_table_of_items_that_come_once(tmp_path):
+    text = "Year,Country,Place\n23,Sweden,1\n23,Finland,2\n24,Malta,1\n24,Italy,2\n"
+    said, survey = read_with_answers(write(tmp_path, text, "t.csv"))
+    assert said == {"layout": "long", "judge": "Year", "item": "Country", "rank": "Place"}
+    assert joined(survey) == ["Sweden Finland", "Malta Italy"]
+    text = "line,who,what,rank\n1,x,tea,1\n2,x,rum,2\n3,y,tea,1\n4,y,gin,2\n"
+    said, survey = read_with_answers(write(tmp_path, text, "u.csv"))
+    assert said == {"layout": "long", "judge": "who", "item": "what"}
+    assert joined(survey) == ["tea rum", "tea gin"]
+
+
+def test_items_of_two_kinds(tmp_path):
+    text = "who,tea,tea latte,rum,rum latte\nx,1,3,2,4\ny,2,4,1,3\n"
+    survey = read_survey(write(tmp_path, text, "t.csv"), "ranks", judge="who")
+    assert joined(survey) == ["tea rum tea latte rum latte", "rum tea rum latte tea latte"]
 
 
 def test_letters_of_candidates_are_kept(tmp_path):
     rows = "judge,1st,2nd,3rd\nu,Ann,Bob,C\nv,Bob,Ann,C\nw,C,Ann,Bob\n"
-    said, survey = answers_of(write(tmp_path, rows, "t.csv"))
+    said, survey = read_with_answers(write(tmp_path, rows, "t.csv"))
     assert said == {"judge": "judge", "items": ["Ann", "Bob", "C"]}
     assert survey.rankings.lengths.tolist() == [3, 3, 3]
     rows = "judge,1st,2nd,3rd\nu,A,B,C\nv,B,A,overvote\nw,C,A,undervote\n"
-    said, survey = answers_of(write(tmp_path, rows, "u.csv"))
+    said, survey = read_with_answers(write(tmp_path, rows, "u.csv"))
     assert said == {"judge": "judge"} and set(survey.rankings.items) == set("ABC")
 
 
 @pytest.mark.parametrize("name", ["voters", "Anzahl", "Nb de votants", "people"])
 def test_numbers_of_voters_are_counts(tmp_path, name):
     rows = f"{name},1st,2nd\n42,tea,rum\n26,rum,tea\n15,tea,rum\n"
-    said, survey = answers_of(write(tmp_path, rows, "t.csv"))
+    said, survey = read_with_answers(write(tmp_path, rows, "t.csv"))
     assert said == {"count": name} and len(survey.rankings) == 83
-    said, _ = answers_of(write(tmp_path, "voters,1st,2nd\n1,tea,rum\n2,rum,tea\n", "u.csv"))
+    said, _ = read_with_answers(write(tmp_path, "voters,1st,2nd\n1,tea,rum\n2,rum,tea\n", "u.csv"))
     assert said == {"judge": "voters"}
 
 

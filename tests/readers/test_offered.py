@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from helpers.readers import by_name, joined, refusal, write
+from helpers.readers import by_name, joined, read_with_answers, refusal, write
 
 from numpyro_rankings import PartialOrders, Rankings, RankingsError, read_rankings, read_survey
 
@@ -286,3 +286,36 @@ def test_such_words_among_names_are_no_items(tmp_path, word):
     cells = pd.DataFrame({"list": [f"X;Y;{word}", "Y;X;Z"]})
     with refusal(f"is {word!r} an item?"):
         read_survey(cells, "cell")
+
+
+VOTERS = {
+    "orders": "voter,1st,2nd,3rd\nAnn,Bob,Cid,Dan\nBob,Ann,Cid,Dan\nCid,Dan,Ann,Bob\n",
+    "cell": "voter,list\nAnn,Bob;Cid;Dan\nBob,Ann;Cid;Dan\nCid,Dan;Ann;Bob\n",
+    "long": "judge,item,rank\nAnn,Bob,1\nAnn,Cid,2\nAnn,Dan,3\nBob,Ann,1\nBob,Cid,2\nBob,Dan,3\n"
+    "Cid,Dan,1\nCid,Ann,2\nCid,Bob,3\n",
+    "votes": "voter,Choice 1,Choice 2,Choice 3\nAnn,Bob,Cid,Dan\nBob,Ann,Cid,Dan\n"
+    "Cid,Dan,Ann,Bob\n",
+}
+
+
+@pytest.mark.parametrize("layout", VOTERS)
+def test_voters_who_are_items_and_do_not_rank_themselves(tmp_path, layout):
+    text = VOTERS[layout]
+    path = write(tmp_path, text, "t.csv")
+    settings = {"layout": layout, "judge": text.partition(",")[0]}
+    said, survey = read_with_answers(path, **settings)
+    assert said == {"unranked": "not-offered"}
+    assert joined(survey) == ["Bob Cid Dan", "Ann Cid Dan", "Dan Ann Bob"]
+    assert np.asarray(survey.rankings.choice_sets).sum() == 9
+    assert read_survey(path, **settings, unranked="below").rankings.choice_sets is None
+    # with fewer of all, the items that were offered are not known
+    text = VOTERS["orders"].replace(",Cid,Dan", ",Eve,Dan") + "Dan,Ann,Bob,\n"
+    short = write(tmp_path, text, "u.csv")
+    with refusal("3 judges in 'voter' have the name of an item", "unranked='below' ranks it below"):
+        read_survey(short, judge="voter")
+
+
+def test_voters_who_may_rank_themselves(tmp_path):
+    text = VOTERS["orders"]
+    for new in (text.replace("Ann,Bob,Cid", "Ann,Ann,Cid"), text.replace(",Cid,Dan", ",,")):
+        assert read_survey(write(tmp_path, new, "t.csv"), judge="voter").judges is not None

@@ -1,8 +1,7 @@
 """Surveys follow the file, also where a list or a judge is there in several rows."""
 
-import openpyxl
 import pytest
-from helpers.readers import joined, write
+from helpers.readers import joined, write, write_rows
 
 from numpyro_rankings import read_survey
 
@@ -48,14 +47,7 @@ TABLES = {
 @pytest.mark.parametrize("name", TABLES)
 def test_judges_whose_rows_are_apart_and_equal_lists(tmp_path, name, suffix):
     rows, settings, numbers = TABLES[name]
-    path = tmp_path / f"t{suffix}"
-    if suffix == ".xlsx":
-        book = openpyxl.Workbook()
-        for row in rows:
-            book.active.append(row)
-        book.save(path)
-    else:
-        path.write_text("".join(",".join(map(str, row)) + "\n" for row in rows))
+    path = write_rows(tmp_path / f"t{suffix}", rows)
     survey = read_survey(path, **settings)
     assert survey.judges == list("zba" if name == "long" else "zzba")
     assert joined(survey) == ["A B"] * (1 + (name == "wide")) + ["B A", "A B"]

@@ -1,10 +1,9 @@
 """Tables of paired comparisons: which they are, in which forms, and what is refused."""
 
 import numpy as np
-import openpyxl
 import pandas as pd
 import pytest
-from helpers.readers import joined, refusal, write
+from helpers.readers import joined, refusal, write, write_rows
 
 from numpyro_rankings import Comparisons, PartialOrders, RankingsError, read_rankings, read_survey
 
@@ -118,14 +117,7 @@ def test_what_may_name_the_judges_is_said():
 @pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
 def test_columns_of_two_items_and_the_outcome(tmp_path, names, suffix):
     rows = [names, ("tea", "maté", "tea"), ("maté", "cocoa", "cocoa"), ("cocoa", "tea", "tie")]
-    path = tmp_path / f"t{suffix}"
-    if suffix == ".xlsx":
-        book = openpyxl.Workbook()
-        for row in rows:
-            book.active.append(row)
-        book.save(path)
-    else:
-        write(tmp_path, "\n".join(",".join(row) for row in rows), "t.csv")
+    path = write_rows(tmp_path / f"t{suffix}", rows)
     assert pairs_of(read_survey(path)) == ["tea maté", "cocoa maté", "cocoa=tea"]
     with refusal("paired comparisons", "add layout='pairs'"):
         read_survey(path, "votes")

@@ -4,7 +4,7 @@ import numpy as np
 import openpyxl
 import pandas as pd
 import pytest
-from helpers.readers import refusal, write
+from helpers.readers import joined, refusal, write
 
 from numpyro_rankings import RankingsError, read_survey
 
@@ -116,3 +116,69 @@ def test_names_of_places_that_come_twice_by_mistake_are_no_ratings(tmp_path):
     text = "1st,2nd,3rd\nA,B,C\nB,B,A\nC,A,B\nB,A,C\nA,C,B\n"
     with refusal("'B' is listed twice"):
         read_survey(write(tmp_path, text, "t.csv"))
+
+
+CODED = {
+    "9": ([(5, 4, 9), (5, 5, 2), (4, 1, 9)], "1 to 5", [[0, 1, 2], [0, 0, 1], [0, 1, 2]]),
+    "8": ([(5, 4, 8), (5, 5, 2), (3, 1, 8)], "1 to 5", [[0, 1, 2], [0, 0, 1], [0, 1, 2]]),
+    "99": ([(7, 4, 99), (5, 5, 2), (4, 1, 99)], "1 to 7", [[0, 1, 2], [0, 0, 1], [0, 1, 2]]),
+}
+
+
+@pytest.mark.parametrize("layout", ["ranks", "long"])
+@pytest.mark.parametrize("code", CODED)
+def test_a_code_above_a_small_scale_is_asked_about(tmp_path, code, layout):
+    rows, scale, expected = CODED[code]
+    table = pd.DataFrame(rows, columns=NAMES)
+    table.insert(0, "judge", ["Al", "Bo", "Cy"])
+    if layout == "long":
+        table = table.melt("judge", var_name="item", value_name="rank")
+    path, settings = tmp_path / "t.csv", {"judge": "judge", "layout": layout}
+    table.to_csv(path, index=False)
+    for given in ({}, {"highest_first": True}, {"highest_first": True, **BOTH}):
+        with pytest.raises(RankingsError) as error:
+            read_survey(path, **settings, **given)
+        text = error.value.questions.texts[0]
+        above = f"{code} is far above the other numbers, {scale}, as in 2 cells"
+        assert above in text or (code == "99" and "got '99', as in 2 cells" in text)
+        assert f"add missing={[code]!r}" in text or f"add missing={code!r}" in text
+        assert list(error.value.questions.options["missing"]) == [code]
+    read = {**settings, "highest_first": True, **BOTH}
+    survey = read_survey(path, **read, missing=code)
+    assert levels(survey) == [[0, 1, -1], [0, 0, 1], [0, 1, -1]]
+    every = read_survey(path, **read, missing="none")  # which says that it is a rating
+    assert levels(every) == [[1, 2, 0], [0, 0, 1], [1, 2, 0]] != expected
+
+
+def test_a_code_above_few_places_of_many():
+    """Its number is not above that of the items, but no place between is there."""
+    rows = [(1, 2, 3, *[9] * 7), (3, 9, 1, 2, *[9] * 6), (*[9] * 5, 1, 2, 3, 9, 9)]
+    table = pd.DataFrame(rows, columns=list("abcdefghij"))
+    with refusal("9 is far above the other numbers, 1 to 3, as in 21 cells", "missing='9'"):
+        read_survey(table, "ranks")
+    survey = read_survey(table, "ranks", missing="9")
+    assert joined(survey) == ["a b c", "c d a", "f g h"]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [(9, 6, 4, 3, 2, 1), (6, 9, 3, 4, 1, 2), (1, 2, 3, 4, 6, 9)],  # the points of each race
+        [(20, 15, 9, 3, 2, 1), (6, 9, 3, 14, 1, 2), (1, 2, 3, 4, 6, 30)],
+    ],
+)
+def test_points_and_whole_scales_have_no_codes(rows):
+    table = pd.DataFrame(rows, columns=list("abcdef"))
+    survey = read_survey(table, "ranks", highest_first=True)
+    assert joined(survey)[0] == "a b c d e f" and survey.rankings.num_rankings == 3
+    whole = pd.DataFrame([(9, 9, 4, 1), (5, 5, 8, 2), (7, 6, 9, 3)], columns=list("abcd"))
+    survey = read_survey(whole, "ranks", highest_first=True, **BOTH)
+    assert survey.rankings.num_items == 4 and not any("missing" in x for x in survey.notes)
+
+
+def test_ratings_up_to_100_may_be_99(tmp_path):
+    path = write(tmp_path, "judge,a,b,c\nAl,99,40,75\nBo,80,88,20\nCy,64,91,98\n", "t.csv")
+    with refusal("got '99'", "add missing='99'", "missing='none' if it is a rating"):
+        read_survey(path, "ranks", judge="judge")
+    survey = read_survey(path, "ranks", judge="judge", highest_first=True, missing="none")
+    assert joined(survey) == ["a c b", "b a c", "c b a"]

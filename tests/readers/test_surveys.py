@@ -362,7 +362,7 @@ BAD = {
     "no place": (
         "id,1st,2nd\n1,A,B\n",
         {"layout": "orders"},
-        ["'id' is no place", "add about=", "or judge="],
+        ["is 'id' part of the ranking?", "add about=", "or judge="],
     ),
     "items twice": ("x,y\n1,2\n", {"items": ["x", "x"]}, ["two items have the name 'x'"]),
     "one column": ("x\n1\n", {}, ["bad.csv:1", "commas, semicolons or tabs"]),
@@ -385,7 +385,7 @@ BAD = {
         {},
         ["column 'y'", "rank 34, but there are 2 items", "add about='y'"],
     ),
-    "ids": ("id,x,y\n7,1,2\n", {}, ["column 'id'", "rank 7", "or judge='id'"]),
+    "ids": ("id,x,y\n7,1,2\n", {}, ["is 'id' part of the ranking?", "or judge='id'"]),
     "tie": ("x,y,z\n2,3,3\n", {}, ["bad.csv:2", "the ranks are 2, 3, 3", "gaps='close'"]),
     "gap": (
         "x,y,z\n1,3,\n",

@@ -91,7 +91,10 @@ def test_a_forgotten_judge_beside_names():
     with refusal("beside the numbers of the rows in 'id'", "add judge='id'"):
         read_survey(frame, "orders")
     assert joined(read_survey(frame, "orders", judge="id")) == ["x y", "x y", "y x"]
-    assert joined(read_survey(frame, "orders", transpose=False))[0] == "1 x y"
+    with refusal("is 'id' part of the ranking?", "judge='id'"):
+        read_survey(frame, "orders", transpose=False)
+    every = read_survey(frame, "orders", columns=["id", "a", "b"], transpose=False)
+    assert joined(every)[0] == "1 x y"
 
 
 def test_lists_in_rows_are_not_asked_about():
@@ -123,3 +126,40 @@ def test_critics_in_columns_who_tie_films():
     # each row has ranks with ties, and so has each column
     both = pd.DataFrame({"a": [1, 2, 1], "b": [2, 1, 1], "c": [2, 2, 3]})
     assert read_survey(both, "ranks").rankings.num_items == 3
+
+
+def test_golfers_with_joint_places_and_a_cut():
+    """Places such as T2 are ranks, and a few words among them are none."""
+    rounds = {
+        "R1": ["1", "T2", "T2", "4", "5", "6", "7"],
+        "R2": ["T5", "T5", "4", "3", "T1", "T1", "MC"],
+        "R3": ["3", "4", "T1", "T1", "7", "5", "6"],
+    }
+    frame = pd.DataFrame({"golfer": list("abcdefg"), **rounds})
+    with refusal("with ties, and most rows have not: if each column is a judge, add"):
+        read_survey(frame)
+    survey = read_survey(frame, "ranks", transpose=True, missing="MC")
+    assert survey.judges == ["R1", "R2", "R3"]
+
+
+@pytest.mark.parametrize("blank", ["", "-"])
+def test_critics_in_columns_who_did_not_see_all_films(blank):
+    """All columns are lists, though most rows would be, too."""
+    seen = {
+        "Ann": ["1", "2", blank, "3"],
+        "Bob": [blank, "1", "2", "3"],
+        "Cid": ["2", blank, "1", "3"],
+    }
+    frame = pd.DataFrame({"film": ["Alien", "Brazil", "Casino", "Dune"], **seen})
+    with refusal("from 1 to 3 once each, and the rows have not: if each column is a judge"):
+        read_survey(frame)
+    lists = read_survey(frame, "ranks", transpose=True, missing=[blank] if blank else ())
+    assert joined(lists) == ["Alien Brazil Dune", "Brazil Casino Dune", "Casino Alien Dune"]
+
+
+def test_ratings_with_decimals_beside_ids_are_no_names():
+    frame = pd.DataFrame({"id": [1, 2], "tea": ["7,5", "6,2"], "rum": ["8,5", "8,8"]})
+    with refusal("is 'id' part of the question? If not, add"):
+        read_survey(frame)
+    with refusal("write ratings without decimals, such as 75 for 7.5"):
+        read_survey(frame, "ranks", judge="id")

@@ -1,9 +1,8 @@
 """Tables whose columns are judges, orders with counts, stars, rounds or merged cells."""
 
-import openpyxl
 import pandas as pd
 import pytest
-from helpers.readers import joined, refusal, write
+from helpers.readers import joined, refusal, write, write_rows
 
 from numpyro_rankings import RankingsError, read_survey
 
@@ -168,13 +167,8 @@ def questions(source, **options):
 
 def book(path, rows, merged=()):
     """Write a spreadsheet with merged cells."""
-    workbook = openpyxl.Workbook()
-    for row in rows:
-        workbook.active.append([int(x) if x.isdecimal() else x or None for x in row.split(",")])
-    for place in merged:
-        workbook.active.merge_cells(place)
-    workbook.save(path)
-    return path
+    cells = [[int(x) if x.isdecimal() else x or None for x in row.split(",")] for row in rows]
+    return write_rows(path, cells, merged)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
@@ -310,6 +304,15 @@ def test_ties_of_preflib_without_its_header(tmp_path):
     assert read.counts.tolist() == [3, 2, 1]
 
 
+@pytest.mark.parametrize("name", ["t.txt", "t.tsv", "t.csv"])
+def test_preflib_in_a_text_file(tmp_path, name):
+    lines = ["# FILE NAME: 1.soc", "# NUMBER ALTERNATIVES: 2", "# ALTERNATIVE NAME 1: Tea"]
+    path = write(tmp_path, "\n".join([*lines, "3: 1,2", "2: 2,1", ""]), name)
+    for options in ({}, {"header": "none", "layout": "cell", "count": "1"}):
+        with refusal("those of a PrefLib file: call it by the extension of its kind, .soc (strict"):
+            read_survey(path, **options)
+
+
 @pytest.mark.parametrize(
     "rows, merged, options, lists",
     [
@@ -354,9 +357,31 @@ def test_other_merged_cells(tmp_path):
     path = book(tmp_path / "v.xlsx", rows, ["A1:A2", "B1:C1", "D1:E1"])
     survey = read_survey(path, "ranks", judge="who", columns="2024*", header_rows=2)
     assert joined(survey) == ["A B", "B A"]
+    # a name of a column that is merged down, below a title
+    rows = ["Report,,", "who,Tea,Milk", ",hot,", "a,1,2", "b,2,1"]
+    path = book(tmp_path / "x.xlsx", rows, ["A1:C1", "A2:A3", "C2:C3"])
+    survey = read_survey(path, "ranks", judge="Report - who", header_rows=3)
+    assert survey.rankings.items == ("Tea - hot", "Milk")
     rows = ["who,A,B,remark,more", "a,1,2,7,", "b,2,1,,"]
     path = book(tmp_path / "w.xlsx", rows, ["D2:E2"])
     assert joined(read_survey(path, "ranks", judge="who", columns=["A", "B"])) == ["A B", "B A"]
+
+
+def test_cells_merged_across_places(tmp_path):
+    path = book(tmp_path / "t.xlsx", ["judge,1st,2nd,3rd", "a,X,Y,", "b,Y,X,Z"], ["C2:D2"])
+    with refusal("row 2: column '3rd': 'Y' is listed twice", "merged across columns: split them"):
+        read_survey(path, judge="judge")
+    assert not questions(path).is_read
+    # of ranks, two items have the same; others beside the ballots stay
+    rows = ["Drinks,,,,", "judge,X,Y,Z,remark", "a,1,2,,", "b,2,1,3,", "c,1,2,3,", "as told,,,,"]
+    merged = ["A1:E1", "C3:D3", "A6:E6"]
+    survey = read_survey(
+        book(tmp_path / "u.xlsx", rows, merged), "ranks", judge="judge", columns=["X", "Y", "Z"]
+    )
+    levels = survey.rankings.levels_of_items()[survey.rankings.row_index[survey.label_index]]
+    assert levels.tolist() == [[0, 1, 1], [1, 0, 2], [0, 1, 2]]
+    note = "merged cells are read in each of their rows and columns: '2' in columns 3 to 4 of row 3"
+    assert note in survey.notes
 
 
 @pytest.mark.parametrize("text", ["judge,1st,2nd,3rd\n{}", "judge,choice_1,choice_2,choice_3\n{}"])
@@ -374,6 +399,8 @@ def test_two_marks_between_tied_names(tmp_path, text):
 TOURNAMENTS = {
     "crosstable": "player,Ann,Bob,Cid\nAnn,,1,1\nBob,0,,1\nCid,0,0,\n",
     "crosstable with draws": ",Ann,Bob,Cid\nAnn,x,1,½\nBob,0,x,1\nCid,½,0,x\n",
+    "crosstable in letters": ",Ann,Bob,Cid\nAnn,-,W,L\nBob,L,-,W\nCid,W,L,-\n",
+    "crosstable of scores": "Home,Ann,Bob,Cid\nAnn,—,2–1,3–0\nBob,0–0,—,1–2\nCid,1–1,0–2,—\n",
     "rounds": "No,Name,R1,R2,Pts\n1,Ann,2w1,3b½,1.5\n2,Bob,1b0,4w1,1\n3,Cid,4b1,1w½,1.5\n"
     "4,Dan,3w0,2b0,0\n",
     "rounds in a line": "1. Ann | 2w1 | 3b½\n2. Bob | 1b0 | 4w1\n3. Cid | 4b1 | 1w½\n",
@@ -388,6 +415,57 @@ def test_tables_of_tournaments(tmp_path, name):
     path = write(tmp_path, TOURNAMENTS[name], "t.txt" if "line" in name else "t.csv")
     with refusal("and no ranks: write a line for each game, with columns such as", "'pairs'"):
         read_survey(path)
+
+
+COUNTS = {
+    "places": "item,1st,2nd,3rd\ntea,12,5,3\ncoffee,5,10,5\nmilk,3,5,12\n",
+    "ranks and a total": "Wine,Rank1,Rank2,Rank3,Total\nA,9,5,2,16\nB,5,8,3,16\nC,2,3,11,16\n",
+    "medals": "Country;Gold;Silver;Bronze\nUSA;39;41;33\nChina;38;32;18\n",
+    "choices": "Product\tFirst choice\tSecond choice\ntea\t3\t0\nmilk\t0\t3\n",
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_counts_of_places_have_no_ballots(tmp_path, name):
+    path = write(tmp_path, COUNTS[name], "t.csv")
+    with refusal("seem to count how often each row stood at that place: such a table has no"):
+        read_survey(path)
+
+
+def test_numbers_of_items_at_places(tmp_path):
+    """Items with numbers are read, also where all rows or columns have the same sum."""
+    for head, rows in (
+        ("race,1st,2nd", ["x,1,2", "y,2,3", "z,3,1"]),  # the layout is named below
+        ("judge,1st,2nd", ["x,1,2", "y,2,3", "z,3,1"]),
+        ("town,1st,2nd,3rd", ["x,1,2,3", "y,3,1,2", "z,2,1,3"]),
+        ("town,1st,2nd", ["x,7,2", "y,2,3", "z,3,5"]),
+    ):
+        path = write(tmp_path, "\n".join([head, *rows, ""]), "t.csv")
+        name = head.partition(",")[0]
+        layout = "orders" if name == "race" else None
+        expected = [row[2:].replace(",", " ") for row in rows]
+        assert joined(read_survey(path, layout, judge=name)) == expected
+
+
+@pytest.mark.parametrize("mark", [">", " > "])
+def test_counts_below_lists(tmp_path, mark):
+    lists = [mark.join(x) for x in ("abc", "bca", "cab")]
+    path = write(tmp_path, f"voters;{';'.join(lists)}\nn;18;12;10\n", "t.csv")
+    with refusal("the names of the columns are lists, such as", "columns called order and count"):
+        read_survey(path)
+    text = "order,count\n" + "".join(f"{x},{k}\n" for x, k in zip(lists, (18, 12, 10), strict=True))
+    counted = write(tmp_path, text, "u.csv")
+    survey = read_survey(counted, columns="order", count="count")
+    assert survey.rankings.counts.tolist() == [18, 12, 10]
+
+
+def test_how_often_each_item_was_preferred(tmp_path):
+    path = write(tmp_path, ",Ann,Bob,Cid\nAnn,0,10,3\nBob,4,0,7\nCid,9,7,0\n", "t.csv")
+    with refusal("write a line for each two items", "such as item1,item2,wins1,wins2"):
+        read_survey(path)
+    games = "item1,item2,wins1,wins2\nAnn,Bob,10,4\nAnn,Cid,3,9\nBob,Cid,7,7\n"
+    survey = read_survey(write(tmp_path, games, "u.csv"), "pairs")
+    assert survey.rankings.num_rankings == 40
 
 
 def test_ranks_that_look_like_tournaments(tmp_path):
@@ -422,8 +500,10 @@ def test_names_that_look_like_rounds(tmp_path, letter):
     cells = "".join(f"{k},{row.replace(',', '; ')}\n" for k, row in enumerate(rows))
     path = write(tmp_path, f"who,list\n{cells}", "v.csv")
     assert joined(read_survey(path, "cell", judge="who")) == named
-    # names of which some have each of the letters are read by the layout
-    path = write(tmp_path, "1st,2nd,3rd\nW1,D2,L3\nL3,W1,D2\n", "w.csv")
+    # names of which some have each of the letters are read by the layout, or below places
+    path = write(tmp_path, "1st,2nd,3rd\nW1,D2,L3\nL3,W1,D2\n", "p.csv")
+    assert joined(read_survey(path)) == ["W1 D2 L3", "L3 W1 D2"]
+    path = write(tmp_path, "R1,R2,R3\nW1,D2,L3\nL3,W1,D2\n", "w.csv")
     with refusal("no ranks", "layout='orders' if they are names of items"):
         read_survey(path)
     assert joined(read_survey(path, "orders")) == ["W1 D2 L3", "L3 W1 D2"]

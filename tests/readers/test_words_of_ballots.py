@@ -2,7 +2,7 @@
 
 import pandas as pd
 import pytest
-from helpers.readers import joined, refusal
+from helpers.readers import joined, read_with_answers, refusal, write
 
 from numpyro_rankings import read_survey
 
@@ -95,3 +95,36 @@ def test_names_of_an_overvote_are_no_codes():
     frame = pd.DataFrame({"Rank 1": ["Ann", "Bob|X", "X"], "Rank 2": ["Bob", "Ann", "Ann"]})
     survey = read_survey(frame, "votes", overvote="skip")
     assert joined(survey) == ["Ann Bob", "Ann", "X Ann"]
+
+
+REST = {
+    "orders": "judge,1st,2nd,3rd\nA,tea,rum,{0}\nB,rum,cocoa,tea\nC,{1},tea,rum\n",
+    "votes": "judge,Choice 1,Choice 2,Choice 3\nA,tea,rum,{0}\nB,rum,cocoa,tea\nC,{1},tea,rum\n",
+    "cell": "judge,list\nA,tea > rum > {0}\nB,rum > cocoa > tea\nC,{1} > tea > rum\n",
+    "long": "judge,item,rank\nA,tea,1\nA,rum,2\nA,{0},3\nB,rum,1\nB,cocoa,2\nB,tea,3\nC,{1},1\n"
+    "C,tea,2\nC,rum,3\n",
+}
+
+
+@pytest.mark.parametrize("layout", REST)
+@pytest.mark.parametrize(
+    "word", ["others", "Other (please specify)", "all other items", "the rest"]
+)
+def test_what_stands_for_all_other_items(tmp_path, word, layout):
+    path = write(tmp_path, REST[layout].format(word, "cocoa"), "t.csv")
+    said, survey = read_with_answers(path, layout=layout, judge="judge")
+    assert said == {"missing": [word]}
+    assert joined(survey) == ["tea rum", "rum cocoa tea", "cocoa tea rum"]
+    items = ["tea", "rum", "cocoa", word]
+    assert joined(read_survey(path, layout, judge="judge", items=items))[0] == f"tea rum {word}"
+    # an item like any other
+    path = write(tmp_path, REST[layout].format(word, word), "u.csv")
+    survey = read_survey(path, layout, judge="judge")
+    assert joined(survey) == [f"tea rum {word}", "rum cocoa tea", f"{word} tea rum"]
+
+
+def test_an_item_called_other_that_all_rank_last(tmp_path):
+    path = write(tmp_path, "1st,2nd,3rd\ntea,rum,Other\nrum,tea,Other\n", "t.csv")
+    assert joined(read_survey(path)) == ["tea rum Other", "rum tea Other"]
+    ranks = pd.DataFrame({"tea": [1, 2], "rum": [2, 1], "other": [3, None]})
+    assert read_survey(ranks, "ranks").rankings.num_items == 3

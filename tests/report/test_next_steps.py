@@ -111,6 +111,14 @@ def test_another_number_of_groups_is_proposed(found, rankings, number, hint):
     assert said[2:] == [f"{LADDERS} (--sampler tempered).", hint]
 
 
+def test_one_component_has_no_fewer_groups(rankings):
+    """Ladders of one component have labels, too."""
+    found = findings_of(fabricated_mcmc(rankings, num_components=1), rankings, checks=None)
+    said = texts(with_worst(found, 2.0, 5))
+    assert found.num_components == 1 and found.reference is not None
+    assert said[2:] == ["Run it again with another --seed."]
+
+
 @pytest.mark.parametrize(("total", "sample"), [(2000, ""), (2001, " --sample 2000")])
 def test_ladders_of_many_rankings_are_of_some_of_them(found, total, sample):
     given = {"command": "numpyro-rankings fit ballots.soi --sample 5000"}

@@ -26,7 +26,7 @@ def test_predictions_of_two_numbers_of_groups_by_one_program(monkeypatch):
 
     monkeypatch.setattr(comparison, "sharing_programs", counting)
     models = [PlackettLuceGibbs(), PlackettLuceGibbs(num_components=2)]
-    found = compare(TWO, models, num_chains=4, ess=1500, minutes=1, max_draws=10_000)
+    found = compare(TWO, models, num_chains=4, ess=1500, minutes=30, max_draws=10_000)
     assert programs == [1]
     rng = np.random.default_rng(0)
     first, second = rng.uniform(size=(2, 10**6))
@@ -57,5 +57,10 @@ def test_which_models_have_one_program():
         "other start": SliceGibbs(num_components=2),
     }
     assert in_one_program(others) == {}
+
+    class Own(PlackettLuceGibbs):
+        """A sampler with sweeps of its own, of which there is no other program."""
+
+    assert in_one_program({"own": Own(num_components=2), "plain": PlackettLuceGibbs()}) == {}
     assert [common_width(k, 6) for k in (1, 4, 5, 6)] == [4, 4, 6, 6]
     assert common_width(1, 1) == 2

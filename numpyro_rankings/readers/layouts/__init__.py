@@ -12,9 +12,14 @@ import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_shown
-from numpyro_rankings.readers.answers import joint_ranks, numbers_of_ranks, rank_in_words
+from numpyro_rankings.readers.answers import (
+    cells_are_ranks,
+    joint_ranks,
+    numbers_of_ranks,
+    rank_in_words,
+)
 from numpyro_rankings.readers.beside import are_lists
-from numpyro_rankings.readers.grids import Column, Grid
+from numpyro_rankings.readers.grids import Column, Grid, check_cells
 from numpyro_rankings.readers.headers import Table, common_end, common_start
 from numpyro_rankings.readers.layouts.base import Layout
 from numpyro_rankings.readers.layouts.cell import Cell
@@ -128,6 +133,8 @@ def _have_one_code(columns: Sequence[Column]) -> bool:
 def _ask_layout(grid: Grid, picked: Sequence[int], spec: QuestionSpec) -> NoReturn:
     """Show the first row in two ways; an answer is what may be read, and is not read wrongly."""
     columns = [grid.cells[k] for k in picked]
+    used = {*picked, *map(grid.columns.index, spec.special)}
+    check_cells(grid._replace(cells=[grid.cells[k] for k in sorted(used)]))
     if games := columns_of_games(grid, [x.name for x in columns]):
         shown = names_shown(list(map(repr, games)))
         # what two sides scored has names such as home_goals and away_goals
@@ -179,6 +186,7 @@ def _ask_layout(grid: Grid, picked: Sequence[int], spec: QuestionSpec) -> NoRetu
     joint = joint_ranks([x for x, _ in counts])
     num_ranks = sum(k for x, k in counts if rank_in_words(x) or x in joint)
     are_ranks = 2 * num_ranks > sum(k for _, k in counts) or _have_one_code(columns)
+    are_ranks |= cells_are_ranks(columns, spec.missing) is True
     is_one = len(columns) == 1
     is_three = likely is not None
     is_across = others or are_ranks or is_three

@@ -60,6 +60,7 @@ from numpyro_rankings.words.options import option
 _SHOWN, _LENGTH = 3, 60  # items in a message, and letters of a text
 _MARKS = ("->", ";", ">", "|", "\n", ",", "→", "≻")
 _RARE_MARKS = "-", "/", "_", "=", "."  # between items, and more often within names
+_WORST_FIRST = "<-", "<", "≺", "←"  # between items, of which the last may be the best
 _ARROW = re.compile(r"\s*(?:->|[>≻→])\s*")
 _NUMBER_OF_ITEM = re.compile(r"(?:^|(?<=\s))[(#]?(\d{1,3})[.)]\s+(?=\S)")
 _WITH_RANK = re.compile(r".*\S\s*(?:[:=]\s*\d{1,3}|\(\d{1,3}\))", re.DOTALL)
@@ -96,6 +97,8 @@ class Cell(Orders):
         """Split the cells into a column for each place."""
         grid, spec = question.grid, question.spec
         (column,), _ = without_missing(grid, question.columns, spec.missing, None)
+        # between lists of JSON, one in each line
+        column = column.with_texts(lambda text: re.sub(r"(?<=[\])}]),$", "", text))
         read = _lists_of_cells(grid, column, spec)
         places = _places_of_lists(grid, column, read, spec)
         # a word may be a whole cell, or at a place of a list
@@ -178,6 +181,7 @@ def _lists_of_cells(grid: Grid, column: Column, spec: QuestionSpec) -> _Lists:
         text = next(x for x in texts if half in split(x))
         raise RankingsError(
             f"{grid.at_text(column, text)}: {half[:40]!r} has an empty name beside a mark of ties"
+            f"{'; write > or = instead of >=' if '>=' in text else ''}"
         )
     _refuse_list_as_tie(grid, column, texts, split, ties)
     joined = {x: TIE.join(names) for x, names in ties.names.items()}
@@ -451,6 +455,14 @@ def _mark_of(grid: Grid, column: Column, texts: Sequence[str], spec: QuestionSpe
     if len(marks) == 1:
         return marks[0]
     if not marks:
+        for mark in _WORST_FIRST:
+            if text := next((x for x in texts if is_outside(mark, x)), ""):
+                raise RankingsError(
+                    f"{grid.at_text(column, text)}: is the first or the last item of "
+                    f"{shorten(text, _LENGTH)!r} the best? {option('separator', mark, False)} "
+                    "reads the first as the best; if it is the last, turn the lists round in the "
+                    "file, the best first, with > between the items"
+                )
         _refuse_single_names(grid, column, texts, spec.judge)
     text = max(texts, key=lambda text: sum(mark in text for mark in marks))
     words = {mark: word for word, mark in MARK_WORDS.items()}
@@ -478,6 +490,13 @@ def _refuse_single_names(
     words = [re.findall(r"[^\s()\[\]{}]+", text) for text in texts]
     often = Counter(x for listed in words for x in set(listed))
     has_blanks = any(len(listed) > 1 for listed in words)
+    # a word that comes twice in a cell is no item, such as then in A then B then C
+    between = [x for x in often if often[x] == len(texts) and max(y.count(x) for y in words) > 1]
+    if len(between) == 1:
+        raise RankingsError(
+            f"{where}: what separates the items? {between[0]!r} does with "
+            f"{option('separator', f' {between[0]} ')}"
+        )
     if len(texts) > 1 and has_blanks and min(often.values()) > 1:
         raise RankingsError(
             f"{where}: what separates the items? Blanks do with {option('separator', 'space')}; "

@@ -9,7 +9,13 @@ import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_shown
-from numpyro_rankings.readers.answers import numbers_in, ranks_in, refuse_missing_items
+from numpyro_rankings.readers.answers import (
+    numbers_in,
+    ranks_in,
+    refuse_missing_items,
+    said_of_offer,
+    stands_for_rest,
+)
 from numpyro_rankings.readers.grids import Column, Grid, whole_number
 from numpyro_rankings.readers.headers import Table, is_called_total
 from numpyro_rankings.readers.layouts.base import Layout, Lines
@@ -103,11 +109,12 @@ class Long(Layout):
     ) -> tuple[Grid, list[str]]:
         """Return the table without lines of a judge about an item that another line is about.
 
-        Nor has it lines of blank ranks, if their word is a missing one.
+        Nor has it lines of blank ranks, or of all other items, if their word is a missing one.
         """
         assert spec.item is not None
         item, about_words = grid.column(spec.item), list[str]()
-        words = words_of_ballots(item.values).keys() & set(spec.missing)
+        rest = {text for text in item.values if stands_for_rest(text)}
+        words = (words_of_ballots(item.values).keys() | rest) & set(spec.missing)
         if words:
             is_word = item.mapped(lambda text: text in words, bool)
             lines = plural(int(is_word.sum()), "line")
@@ -187,6 +194,7 @@ def likely_columns(grid: Grid, spec: QuestionSpec) -> tuple[str, str, str] | Non
     ]
     # beside the place at which an item was shown, and what else is known of each
     for is_likely in (
+        lambda three: len(three[1].values) < len(three[1].codes),
         lambda three: _OF_RANKS.fullmatch(three[2].name) is not None,
         lambda three: not any(map(_NUMBER.fullmatch, three[1].values)),
         lambda three: meaning_of_header(three[0], spec) == "judge",
@@ -200,9 +208,16 @@ def likely_columns(grid: Grid, spec: QuestionSpec) -> tuple[str, str, str] | Non
 
 
 def _are_lists(judge: Column, item: Column, rank: Column) -> bool:
-    """Return whether each judge has the ranks 1, 2, … once each, and no item twice."""
+    """Return whether each judge has the ranks 1, 2, … once each, and no item twice.
+
+    Lines with a word that means no rank are passed over.
+    """
+    has_none = rank.mapped(lambda text: not text or said_of_offer(text) is not None, bool)
+    if 3 * has_none.sum() < len(rank.codes):
+        judge, item, rank = (x.keep(~has_none) for x in (judge, item, rank))
     size = np.bincount(judge.codes)
-    if len(judge.codes) < 2 * len(size) or len(item.values) == len(item.codes):
+    are_ids = len(item.values) == len(item.codes) and not _OF_RANKS.fullmatch(rank.name)
+    if len(judge.codes) < 2 * len(size) or are_ids:
         return False
     most = len(rank.codes)
     ranks = rank.mapped(lambda text: min(whole_number(text) or 0, most + 1), np.int64)

@@ -17,7 +17,7 @@ from numpyro_rankings.readers.answers import (
     without_missing,
 )
 from numpyro_rankings.readers.beside import pattern_of
-from numpyro_rankings.readers.grids import Column, Grid, first_places, hint_of_cut_name
+from numpyro_rankings.readers.grids import Column, Grid, are_merged, first_places, hint_of_cut_name
 from numpyro_rankings.readers.headers import Table, name_columns
 from numpyro_rankings.readers.layouts.base import MARK_WORDS, Layout, Lines, have_races
 from numpyro_rankings.readers.lists import Lists, notes_of_holes, remedy_of_gap
@@ -26,7 +26,7 @@ from numpyro_rankings.readers.other_questions import refuse_ticks
 from numpyro_rankings.readers.questions import Question, QuestionSpec, options_beside
 from numpyro_rankings.readers.tied_names import JOINING, PARTLY, segments
 from numpyro_rankings.readers.votes import sure_words_of_ballots
-from numpyro_rankings.words import shorten
+from numpyro_rankings.words import by_number, shorten
 from numpyro_rankings.words.options import option
 
 _LENGTH = 60  # letters of a name in a message
@@ -62,6 +62,7 @@ class Orders(Layout):
 
     def name_columns(self, question: Question) -> Question:
         """Put the places in the order of their numbers."""
+        _refuse_ends_with_numbers(question.grid, question.names)
         _refuse_same_places(question)
         if question.is_export or have_races(question.labels):
             named = super().name_columns(question)
@@ -273,6 +274,25 @@ def _refuse_worst_first(grid: Grid, names: Sequence[str], are_all: bool) -> None
         )
 
 
+def _refuse_ends_with_numbers(grid: Grid, names: Sequence[str]) -> None:
+    """Refuse columns top1, top2, bottom1, unless the items of all rows are at these places."""
+    of_end = [x for name in names for x in (_WITH_NUMBER.fullmatch(name),) if x is not None]
+    stems = [x[1].rstrip("_ .-").replace("_", " ") for x in of_end]
+    best = [name for name, stem in zip(names, stems, strict=False) if _BEST.search(stem)]
+    worst = [name for name, stem in zip(names, stems, strict=False) if _WORST.search(stem)]
+    if len(of_end) < len(names) or not (best and worst) or len(best) + len(worst) < len(names):
+        return
+    items = {x for name in names for x in grid.column(name).values if x}
+    if len(worst) == 1 and len(items) == len(names) and names[-1] == worst[0]:
+        return
+    said = by_number(len(worst), "column {} says", "columns {} say")
+    raise RankingsError(
+        f"{grid.name}: the {said.format(names_shown(list(map(repr, worst))))} the worst, and none "
+        f"says what is between that and {best[-1]!r}; to read the best only, add "
+        f"{option('columns', pattern_of(best, grid.columns) or best)}"
+    )
+
+
 def _places(question: Question) -> list[Column]:
     """Return the columns of the places, the best first."""
     column_of = dict(zip(question.names, question.columns, strict=True))
@@ -280,9 +300,12 @@ def _places(question: Question) -> list[Column]:
     if all(name.isdecimal() for name in names) and not _are_points(names):
         names = sorted(names, key=int)
     if rest := [name for name in question.names if name not in names]:
+        column = column_of[rest[0]]
+        items = {text for name in names for text in column_of[name].values}
+        is_sure = items.isdisjoint({*column.values} - {""})  # else it may be the last place
         raise RankingsError(
             f"{question.grid.name}: the column {rest[0]!r} is no place; "
-            f"{options_beside(column_of[rest[0]], question.spec)}"
+            f"{options_beside(column, question.spec, is_sure)}"
         )
     return [column_of[name] for name in names]
 
@@ -455,8 +478,13 @@ def _refuse_twice(
     if not is_code:
         # where most rows are so, they are no lists
         are_few = 2 * is_twice.sum() <= len(is_twice) and not (spec.closes_gaps or spec.ties)
-        votes = option("layout", "votes", bool(are_few))
+        # a name that ends with dots is cut off, and one of two names would be lost
+        votes = option("layout", "votes", bool(are_few) and not name.endswith(("...", "…")))
         are_ranks = all(rank_of_header(x.name) for x in places)
-        hint = hint_of_cut_name(name) or (f"; {votes} reads a name once" if are_ranks else "")
+        hint = hint_of_cut_name(name) + (f"; {votes} reads a name once" if are_ranks else "")
     rows = grid.also(np.flatnonzero(is_twice))
+    if are_merged(grid):
+        hint = (
+            ", and cells are merged across columns: split them in the file, each with its own name"
+        )
     raise RankingsError(f"{grid.at(row, places[k])}: {name!r} is listed twice{rows}{hint}")

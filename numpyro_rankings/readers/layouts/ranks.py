@@ -165,7 +165,8 @@ def _refuse_own_items(question: Question, names: Sequence[str], ranks: np.ndarra
     Numbers that are neither ranks nor said to be ratings, or to have gaps, may be those of wins.
     """
     grid, spec = question.grid, question.spec
-    if spec.judge is None or spec.says_unranked or spec.offered or spec.not_offered:
+    is_said = spec.says_unranked or spec.offered or spec.not_offered
+    if spec.judge is None or is_said or all(map(str.isdecimal, names)):
         return
     index = {name: k for k, name in enumerate(names)}
     column = grid.column(spec.judge)
