@@ -20,7 +20,7 @@ from numpyro_rankings.cli.calibration import (
 )
 from numpyro_rankings.cli.capacity import choose_thinning, label_bytes, memory_errors
 from numpyro_rankings.cli.fit_options import FitOptions, naming_options, parse_options
-from numpyro_rankings.cli.interim import InterimPage, finder_of_groups
+from numpyro_rankings.cli.interim import InterimPage, TriedNumber, finder_of_groups
 from numpyro_rankings.cli.item_names import rename_findings, rename_rankings, shown_names
 from numpyro_rankings.cli.kept import keep_groups
 from numpyro_rankings.cli.models import (
@@ -86,6 +86,7 @@ from numpyro_rankings.cli.worths import (
 from numpyro_rankings.words import listed, percent, plural
 
 if TYPE_CHECKING:
+    from numpyro_rankings.cli.interim import Finder
     from numpyro_rankings.rankings import Orders, PartialOrders, Rankings
     from numpyro_rankings.readers import Survey
     from numpyro_rankings.report.findings import Findings
@@ -146,7 +147,8 @@ With --save there are also figures in the size of a slide, a workbook of the tab
 one sheet of paper, or FILE with the columns of assignments.csv added.
 
 While the chains run, as soon as R-hat is below 1.1 or after about a minute, the groups so far are
-printed, and report.html shows them; in a browser it renews itself until it is final.
+printed, and report.html shows them; in a browser it renews itself until it is final. With
+--components auto it does so as soon as two numbers of components have been tried.
 
 {SEVERAL_IN_WORDS}"""
 
@@ -283,8 +285,6 @@ def _fit_one(
 
     :param tell: is called when the results of one of several files are written.
     """
-    import numpy as np  # after the options are checked
-
     with begin_session(
         options.run,
         command,
@@ -300,15 +300,16 @@ def _fit_one(
             )
             check_replaceable(session.out, names_saved(options))
             rankings = survey.rankings
+            title = f"Groups in {Path(options.file).name if options.file else 'APA 1980'}"
+            named, told = rename_rankings(rankings, shown_names(survey)), _how_read(read)
+            finder = functools.partial(_finder, session, title=title, rankings=named, read=told)
+            session.interim = InterimPage(session.out, finder(options))
             with memory_errors():
                 model, path = choose_components(session, options.model, rankings)
             options = replace(options, model=model)
             tell_of_power(model, options.calibrate)
             thin = _choose_thinning(session.plan, options.model, rankings)
-            title = f"Groups in {Path(options.file).name if options.file else 'APA 1980'}"
-            named = rename_rankings(rankings, shown_names(survey))
-            told = _how_read(read)
-            session.interim = _interim_page(session, options, title, named, thin, path, told)
+            session.interim.find = finder(options, thin=thin, path=path)
             with memory_errors():
                 of_items = None
                 if options.model.worths_by is not None:
@@ -323,7 +324,7 @@ def _fit_one(
                 session.say("summarising the draws")
                 findings = _summarise(sampled, rankings, options.blocs)._replace(path=path)
                 if survey.weights is not None:
-                    by_label = np.argsort(survey.label_index)
+                    by_label = survey.label_index.argsort()
                     findings = findings._replace(weights=survey.weights[by_label])
                 if options.slates is not None:
                     slates = read_slates(options.slates, survey, tell is not None)
@@ -351,9 +352,9 @@ def _fit_one(
             named_findings = rename_findings(findings, rankings.items, named.items)
             _print_summary(session.out, named, named_findings, status)
 
-        of_path = sampled.is_of_path
+        ladders = sampled.mcmc if sampled.is_of_path else None
         data_and_model = _data_and_model(options, rankings)
-        details = session.details(*data_and_model, thin, sampled.lengths, of_path)
+        details = session.details(*data_and_model, thin, sampled.lengths, ladders)
         details |= told | _who_is_assigned(judges)
         return session.conclude(sampled, findings, details, write, show)
 
@@ -463,24 +464,28 @@ def _sample(
     return session.sample(kernel, data, thin, options.max_clusters)
 
 
-def _interim_page(
+def _finder(
     session: RunSession,
     options: FitOptions,
+    *,
     title: str,
     rankings: "Rankings | Orders",
-    thin: int,
-    path: Any,
-    read: Mapping[str, str] | None = None,
-) -> InterimPage:
-    """Return the page that is written while the run goes on."""
+    read: Mapping[str, str],
+    thin: int = 1,
+    path: Any = None,
+) -> "Finder":
+    """Return what finds the groups for the page that is written while the run goes on."""
 
-    def details(run: "Run") -> dict[str, str]:
-        data_and_model = _data_and_model(options, rankings)
-        made = session.details(*data_and_model, thin, lengths_of(run, thin))
-        return made | dict(read or {})
+    def details(source: "Run | TriedNumber") -> dict[str, str]:
+        if isinstance(source, TriedNumber):
+            model = replace(options.model, components=source.number)
+            lengths, ladders = source.lengths, source.mcmc
+        else:
+            model, lengths, ladders = options.model, lengths_of(source, thin), None
+        data_and_model = _data_and_model(replace(options, model=model), rankings)
+        return session.details(*data_and_model, thin, lengths, ladders) | dict(read)
 
-    find = finder_of_groups(rankings, title, session.plan.chains, details, options.blocs, path)
-    return InterimPage(session.out, find)
+    return finder_of_groups(rankings, title, session.plan.chains, details, options.blocs, path)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,9 +14,11 @@ from numpyro_rankings.words import plural, share, shorten
 
 if TYPE_CHECKING:
     import numpy as np
+    import pandas as pd
 
     from numpyro_rankings.cli.progress import Progress
     from numpyro_rankings.posterior import Blocs, Draws
+    from numpyro_rankings.posterior.diagnostics import Verdict
     from numpyro_rankings.rankings import Orders, Rankings
     from numpyro_rankings.report.findings import Findings
     from numpyro_rankings.report.page import Status
@@ -43,19 +46,38 @@ class GroupsSoFar(NamedTuple):
     lines: Sequence[str]  # one for each group, the largest first
 
 
+class TriedNumber(NamedTuple):
+    """The number of components that is the most probable of those that have been tried."""
+
+    number: int
+    mcmc: Any  # the draws of its ladders
+    num_tried: int
+    most: int  # that are tried
+
+    @property
+    def lengths(self) -> tuple[int, int]:
+        """The numbers of sweeps and of draws of each ladder."""
+        return self.mcmc.num_warmup + self.mcmc.num_samples, self.mcmc.num_samples
+
+
+if TYPE_CHECKING:
+    Finder = Callable[[Run | TriedNumber, Status, float], GroupsSoFar]
+
+
 class InterimPage:
     """Writes ``report.html`` while a run goes on: first when R-hat is low or a minute has passed.
 
-    It is renewed after 2, 4, 8, … minutes, and put off while more than a tenth of the time would go
-    into it. The results replace it. If there are none, because the run ends with an error, it says
-    so; if it has replaced the page of earlier results, that page is put back.
+    While numbers of components are tried, it comes first with the second of them. It is renewed
+    after 2, 4, 8, … minutes, and put off while more than a tenth of the time would go into it. The
+    results replace it. If there are none, because the run ends with an error, it says so; if it has
+    replaced the page of earlier results, that page is put back.
 
     :param find: returns the groups of a run so far, given a status for the top of the page, and
-        how many seconds may go into it.
+        how many seconds may go into it. It may be replaced.
     """
 
-    def __init__(self, out: Path, find: "Callable[[Run, Status, float], GroupsSoFar]") -> None:
-        self._path, self._find = out / _PAGE, find
+    def __init__(self, out: Path, find: "Finder") -> None:
+        self._path, self.find = out / _PAGE, find
         self._next, self._spent, self._takes = _FIRST, 0.0, _FIRST_TAKES
         self._earlier: bytes | None = None  # page of results, which stay if the run has none
         self._is_first = True
@@ -65,11 +87,41 @@ class InterimPage:
 
         An error is said in one line, and the run goes on, unless it would meet the error again.
         """
-        start = 60 * progress.minutes()
-        if not self._is_due(run, start):
+        if not self._is_due(run, 60 * progress.minutes()):
             return
+
+        def status() -> tuple[str, str]:
+            how_far = f"after {plural(run.num_sweeps, 'sweep')} of each chain"
+            return progress.state(run), how_far
+
+        self._try_to_show(run, status, progress)
+
+    def show_tried(self, tried: TriedNumber, progress: "Progress") -> None:
+        """Write the page if it is time for it, while numbers of components are tried."""
+        seconds = 60 * progress.minutes()
+        is_early = self._next > _FIRST and seconds < self._next
+        if tried.num_tried < 2 or is_early or self._spent + self._takes > _SHARE * seconds:
+            return
+        state = f"{tried.num_tried} of at most {plural(tried.most, 'component')} tried"
+        how_far = (
+            "while numbers of groups were tried: this is the most probable of those with up to "
+            f"{plural(tried.num_tried, 'component')}, and others may be more probable"
+        )
+        self._try_to_show(tried, lambda: (state, how_far), progress)
+
+    def _try_to_show(
+        self,
+        source: "Run | TriedNumber",
+        status: Callable[[], tuple[str, str]],
+        progress: "Progress",
+    ) -> None:
+        """Write the page, or say why not.
+
+        :param status: returns the state in words, and how far the source is.
+        """
+        start = 60 * progress.minutes()
         try:
-            self._show(run, progress, _SHARE * start - self._spent)
+            self._show(source, status, progress, _SHARE * start - self._spent)
         except HopelessError:
             raise
         except Exception as error:  # whatever it is, the run is worth more than the page
@@ -82,6 +134,20 @@ class InterimPage:
         self._next = 2 * _FIRST
         while self._next <= end:
             self._next *= 2
+
+    @property
+    def is_written(self) -> bool:
+        """Whether there is a page of this run, so that its folder is not that of another."""
+        return not self._is_first
+
+    def take_back(self) -> None:
+        """Remove the page, if any, or put back that of earlier results: no draws are kept."""
+        with contextlib.suppress(OSError, UserError):  # what ended the run is worth more
+            if self._earlier is not None:
+                self._write(self._earlier)
+            elif self.is_written and _MARK.encode() in self._path.read_bytes():
+                self._path.unlink()
+                self._path.parent.rmdir()  # an error if it is not empty
 
     def end(self, why: str, run: "Run", command: str | None) -> None:
         """Say on the page, if any, why the run has ended without results, and how to go on."""
@@ -107,17 +173,23 @@ class InterimPage:
         run.check_if_due()
         return run.last_check is not None and run.last_check.rhat < _RHAT
 
-    def _show(self, run: "Run", progress: "Progress", seconds: float) -> None:
+    def _show(
+        self,
+        source: "Run | TriedNumber",
+        status: Callable[[], tuple[str, str]],
+        progress: "Progress",
+        seconds: float,
+    ) -> None:
         from numpyro_rankings.report.page import Status, page_of
 
-        state = progress.state(run)
+        state, how_far = status()
         text = (
-            f"Written on {clock.date_and_time()}, after {plural(run.num_sweeps, 'sweep')} of each "
-            "chain. The groups may still change. This page renews itself, until the results "
-            "replace it, which have figures and more sections."
+            f"Written on {clock.date_and_time()}, {how_far}. The groups may still change. This "
+            "page renews itself, until the results replace it, which have figures and more "
+            "sections."
         )
-        status = Status(f"still running{state and f': {state}'}", text)
-        groups = self._find(run, status, seconds)
+        headline = f"still running{state and f': {state}'}"
+        groups = self.find(source, Status(headline, text), seconds)
         page = page_of("report.html", groups.view, _MARK + _REFRESH)
         if self._is_first and self._path.exists():
             earlier = self._path.read_bytes()
@@ -198,39 +270,57 @@ def finder_of_groups(
     rankings: "Rankings | Orders",
     title: str,
     chains: int,
-    details: "Callable[[Run], dict[str, str]]",
+    details: "Callable[[Run | TriedNumber], dict[str, str]]",
     num_blocs: int | None = None,
     path: Any = None,
-) -> "Callable[[Run, Status, float], GroupsSoFar]":
-    """Return what finds the groups of rankings in a run that goes on.
+) -> "Finder":
+    """Return what finds the groups of rankings in a run that goes on, or in a number tried.
 
     It takes few of the draws, and describes the draw that agrees best with the others, because to
     search for a partition takes long. Blocs are found if the rest of the time suffices.
 
-    :param details: returns how a run is made.
+    :param details: returns how it is made.
     :param num_blocs: number of blocs that was asked for, if any.
     :param path: by which the number of components was chosen, if it was.
     """
     blocs = _BlocFinder(rankings, num_blocs)
 
-    def find(run: "Run", status: "Status", seconds: float) -> GroupsSoFar:
+    def find(source: "Run | TriedNumber", status: "Status", seconds: float) -> GroupsSoFar:
         from numpyro_rankings.posterior import Draws
         from numpyro_rankings.report.write import interim_view
 
         start = clock.now()
-        draws = Draws.of(run.as_mcmc(max(_LEAST_SHOWN, _MOST_DRAWS // chains)))
-        findings = _findings_so_far(run, draws, rankings)._replace(path=path)
+        if isinstance(source, TriedNumber):
+            draws, judged = Draws.of(source.mcmc), _judged(source.mcmc, rankings)
+        else:
+            draws = Draws.of(source.as_mcmc(max(_LEAST_SHOWN, _MOST_DRAWS // chains)))
+            judged = source.diagnostics(), source.verdict
+        findings = _findings_so_far(draws, rankings, *judged)._replace(path=path)
         left = seconds - (clock.now() - start)
         findings = findings._replace(blocs=blocs.find(findings, draws.samples, left))
         if findings.blocs is not None:
             status = status._replace(text=f"{status.text} {_BLOCS_CHANGE}")
-        view = interim_view(findings, rankings, title=title, status=status, details=details(run))
+        view = interim_view(findings, rankings, title=title, status=status, details=details(source))
         return GroupsSoFar(view, _describe_groups(findings, rankings.num_rankings))
 
     return find
 
 
-def _findings_so_far(run: "Run", draws: "Draws", rankings: "Rankings | Orders") -> "Findings":
+def _judged(mcmc: Any, rankings: "Rankings | Orders") -> "tuple[pd.DataFrame, Verdict]":
+    """Return the diagnostics of the ladders of a number of components, and the verdict on them."""
+    from numpyro_rankings.posterior.diagnostics import diagnostics_table, verdict
+    from numpyro_rankings.posterior.inference_data import to_inference_data
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # without a pointwise log likelihood of so many rankings
+        data = to_inference_data(mcmc, rankings)
+    table = diagnostics_table(data)
+    return table, verdict(data, table)
+
+
+def _findings_so_far(
+    draws: "Draws", rankings: "Rankings | Orders", table: "pd.DataFrame", verdict: "Verdict"
+) -> "Findings":
     """Describe the draw that agrees best with the others."""
     import numpy as np
 
@@ -249,8 +339,8 @@ def _findings_so_far(run: "Run", draws: "Draws", rankings: "Rankings | Orders") 
         rankings,
         cluster_profiles(draws, rankings, reference),
         reference,
-        run.diagnostics(),
-        run.verdict,
+        table,
+        verdict,
         samples.get("num_clusters"),
         draws.num_components,
     )

@@ -273,7 +273,7 @@ class TableOptions:
     )
     missing: tuple[str, ...] | None = option(
         "texts and codes that mean that an item is not ranked, such as N/A,99; empty cells always "
-        "do",
+        "do; none: no code stands for a missing value, so that 99 is a rating",
         "WORDS",
         type=parse_names,
     )

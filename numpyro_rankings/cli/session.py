@@ -62,7 +62,7 @@ from numpyro_rankings.words.commands import resumed, with_options
 if TYPE_CHECKING:
     import jax
 
-    from numpyro_rankings.cli.interim import InterimPage
+    from numpyro_rankings.cli.interim import InterimPage, TriedNumber
     from numpyro_rankings.report.findings import Findings
     from numpyro_rankings.report.page import Status
     from numpyro_rankings.run import Run
@@ -318,6 +318,11 @@ class RunSession:
         """Count what is done from now on to the time of the run."""
         self._began = clock.now()
 
+    def show_tried(self, tried: "TriedNumber") -> None:
+        """Show the groups of the most probable number of components so far, if it is time."""
+        if self.interim is not None:
+            self.interim.show_tried(tried, Progress(self.plan, self.is_shown, self._began))
+
     def keep(self, path: Any) -> None:
         """Keep the path to the number of components with the draws, as long as these are kept."""
         self._path_found, self._has_path = path, False
@@ -395,7 +400,8 @@ class RunSession:
             run = self._run = self._start(kernel, data, thin)
             self._held = self._stack.enter_context(held_interrupts())
             # Checked again, because another command may have written results meanwhile.
-            check_output(self.out, self._options.replaces)
+            is_own = self.interim is not None and self.interim.is_written
+            check_output(self.out, self._options.replaces or is_own)
             ended = self._advance(run, thin, progress, max_clusters)
             progress.end()
             if ended == "good":
@@ -498,15 +504,15 @@ class RunSession:
         model: str,
         thin: int,
         lengths: tuple[int, int],
-        of_path: bool = False,
+        ladders: Any = None,
     ) -> dict[str, str]:
         """Describe the data, the model and the run, for the last section of the report.
 
-        :param of_path: whether the draws are those by which the number of components was found.
+        :param ladders: an MCMC, if the draws are those by which the number of components is found.
         """
         plan = self.plan
-        if of_path:
-            plan, thin = replace(plan, chains=self.ladders.num_chains), 1
+        if ladders is not None:
+            plan, thin = replace(plan, chains=ladders.num_chains), 1
         texts = {"data": data, "model": model, **describe_run(plan, thin, *lengths)}
         return {**self._commands(), **texts}
 
@@ -596,11 +602,15 @@ class RunSession:
             if self._resumes and isinstance(error, KeyboardInterrupt):
                 kept = f"{self._store} keeps its draws"
                 error.args = (f"interrupted, nothing was written; {kept}.{self._how_to_go_on()}",)
+            if self.interim is not None and error is not None:
+                self.interim.take_back()
             return
         is_hopeless = isinstance(error, HopelessError)
         is_useless = run.num_sweeps == 0 or (is_hopeless and run.num_draws == 0)
         if is_useless and error is not None:
             self._discard()
+            if self.interim is not None:
+                self.interim.take_back()
         run.close()
         if is_useless or error is None:
             return

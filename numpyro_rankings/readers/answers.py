@@ -10,6 +10,7 @@ from collections.abc import Collection, Container, Mapping, Sequence
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.rankings.names import names_shown
 from numpyro_rankings.readers.grids import Column, Grid, table_of, whole_number
 from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
@@ -30,6 +31,12 @@ _RANK = re.compile(
     r"=\s*(?P<equal>\D+)|=|\s+(?P<bare>(?:best|worst|(?:most|least)(?: \w+)?|highest|lowest)))?",
     re.IGNORECASE,
 )
+# what the columns of the first and the second place are called beside those with numbers
+_BEST = r"(?:winner|best|top|favou?rite|most (?:preferred|liked)|preferred)"
+_PLACES = {
+    1: re.compile(rf"(?:my |the |overall )?{_BEST}(?:[ _-]?(?:{_AFTER}|item|one))?", re.IGNORECASE),
+    2: re.compile(r"runner[ _-]?up", re.IGNORECASE),
+}
 _RANK_IN_HEADER = re.compile(
     r"\b(?:choice|rank(?:ing)?|place|pref(?:erence)?|vote)[ _#:.-]*(\d+)\b|"
     rf"\b(\d+)(?:st|nd|rd|th)\b|\b({'|'.join(NUMBER_WORDS[:10])})\b",
@@ -37,7 +44,7 @@ _RANK_IN_HEADER = re.compile(
 )
 GOOD = r"(?:best|most|highest|top|favou?rite|greatest|first choice)"
 BAD = r"(?:worst|least|lowest|bottom|last)"
-_END_OF_SCALE = re.compile(rf"\b(?:{GOOD}|{BAD})\b", re.IGNORECASE)
+END_OF_SCALE = re.compile(rf"\b(?:{GOOD}|{BAD})\b", re.IGNORECASE)
 # texts that mean no rank, unless the user says that they are items
 _NO_RANK = set(
     "n/a|n.a.|n / a|not applicable|not ranked|unranked|no rank|none|no answer|no opinion|dk|"
@@ -68,8 +75,10 @@ _REST = re.compile(
 _NOT_APPLICABLE = re.compile(r"(?:n/?a|n\.a\.)\s*[-–—:(].*", re.IGNORECASE)
 _NO_RANK_CODES = {0, -1, -9, -99, -999, 88, 98, 99, 888, 999, 9999}
 _IN_BRACKETS = re.compile(r"<[^<>]*>|\[[^\[\]]*\]|\([^()]*\)|\{[^{}]*\}|\*[^*]*\*")
+_MOST_PLACES = 1000
 _MOST_NAMES = 12  # of items in a suggested option
 NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)?")
+NO_CODE = "none"  # among the codes: all numbers are ranks or ratings
 EMPTY = "empty"  # what an empty cell is called among texts
 _JOINT = re.compile(r"t[-. ]?(\d{1,4})|(\d{1,4})[-. ]?t", re.IGNORECASE)
 RANK_OF = re.compile(r"[(\[]?\d{1,3} ?(?:/|of|out of) ?\d{1,3}\b", re.IGNORECASE)  # 1/3
@@ -109,6 +118,24 @@ def rank_of_header(name: str) -> int | None:
     return int(number) if number else NUMBER_WORDS.index(match[3].lower()) + 1
 
 
+def with_places_in_words(ranks: Mapping[str, int], names: Sequence[str]) -> dict[str, int]:
+    """Return the places that names of columns say, with those of a winner beside 2nd, 3rd, …
+
+    :param ranks: the places that are said by numbers; these alone if all of them are not 1, 2, …
+    """
+    said = {x: rank for x in names for rank, called in _PLACES.items() if called.fullmatch(x)}
+    places = {**said, **ranks}
+    return places if sorted(places.values()) == list(range(1, len(places) + 1)) else dict(ranks)
+
+
+def places_in_order(texts: Sequence[str]) -> bool:
+    """Return whether texts are the places 1, 2, …, from either end, of which one may be best."""
+    ranks = {x: rank[0] for x in texts[:_MOST_PLACES] if (rank := rank_in_words(x)) is not None}
+    places = with_places_in_words(ranks, texts[:_MOST_PLACES]) if ranks else {}
+    order = [places.get(x, 0) for x in texts[: _MOST_PLACES + 1]]
+    return min(order, order[::-1]) == list(range(1, len(order) + 1))
+
+
 def without_missing(
     grid: Grid,
     columns: Sequence[Column],
@@ -139,8 +166,20 @@ def without_missing(
             if text_key(text) in keys:
                 counts[keys[text_key(text)]] += num_cells
     emptied = [x.with_texts(lambda text: "" if text_key(text) in keys else text) for x in columns]
-    shown = ", ".join(f"{word!r} in {plural(k, what)}" for word, k in counts.items())
-    return emptied, [f"read as not ranked: {shown}"]
+    return emptied, _notes_of_words("not ranked", counts, "missing", what)
+
+
+def _notes_of_words(meaning: str, counts: Mapping[str, int], name: str, what: str) -> list[str]:
+    """Tell in how many cells words are that have a meaning, and which are nowhere.
+
+    :param name: that of the option which has them; its word none says that there are none.
+    """
+    found = [f"{word!r} in {plural(k, what)}" for word, k in counts.items() if k]
+    nowhere = [word for word, k in counts.items() if not k and word.casefold() != NO_CODE]
+    notes = [f"read as {meaning}: {', '.join(found)}"] if found else []
+    if nowhere:
+        notes.append(f"no {what} has {names_shown(list(map(repr, nowhere)))}, of {option(name)}")
+    return notes
 
 
 def read_offered(
@@ -156,7 +195,7 @@ def read_offered(
     if not any(words.values()):
         return list(columns), None, []
     says: dict[str, bool] = {}
-    counts: dict[bool, list[str]] = {True: [], False: []}
+    counts: dict[bool, dict[str, int]] = {True: {}, False: {}}
     for meaning, texts in words.items():
         for word in texts:
             key = "" if word.casefold() == EMPTY else text_key(word)
@@ -166,12 +205,9 @@ def read_offered(
                     "was not"
                 )
             cells = [k for x in columns for y, k in x.counts().items() if text_key(y) == key]
-            counts[meaning].append(f"{word!r} in {plural(sum(cells), 'cell')}")
-    notes = [
-        f"read as {'offered and not ranked' if meaning else 'not offered'}: {', '.join(said)}"
-        for meaning, said in counts.items()
-        if said
-    ]
+            counts[meaning][word] = sum(cells)
+    notes = _notes_of_words("offered and not ranked", counts[True], "offered", "cell")
+    notes += _notes_of_words("not offered", counts[False], "not_offered", "cell")
     said = [
         x.mapped(lambda text: says.get(text_key(text), 1 if text else -1), int) for x in columns
     ]
@@ -296,7 +332,7 @@ def cells_are_ranks(columns: Sequence[Column], missing: Sequence[str]) -> bool |
     if not texts or not all(ranks.values()) or all(whole_number(x) is not None for x in texts):
         return None
     comments = [rank[1] for rank in ranks.values() if rank is not None]
-    if all(comments) and not any(map(_END_OF_SCALE.search, comments)):
+    if all(comments) and not any(map(END_OF_SCALE.search, comments)):
         return None
     return True
 

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
@@ -64,7 +65,7 @@ def refuse_column_beside(
     numbers = table_of(
         [grid.cells[k] for k in picked], lambda x: 0 if x in blank else rank_number(x)
     )
-    _refuse_columns_of_kinds(grid, picked)
+    _refuse_columns_of_kinds(grid, picked, layout)
     find = {"ranks": _judges_beside_ranks, "orders": _judges_beside_places}.get(layout or "")
     if find is not None and (beside := find(grid, picked, numbers)) is not None:
         _ask(grid, picked, beside[0], spec, beside[1])
@@ -93,12 +94,14 @@ def refuse_column_beside(
     _ask(grid, picked, k, spec, why, is_sure)
 
 
-def _refuse_columns_of_kinds(grid: Grid, picked: Sequence[int]) -> None:
+def _refuse_columns_of_kinds(grid: Grid, picked: Sequence[int], layout: str | None) -> None:
     """Refuse columns such as Tea_rank and Tea_why, or Tea and Tea_why, of which one has ranks.
 
-    Also names of items beside their ranks, as item_1 and rank_1, and Q1_Tea and Q2_Tea, where each
-    kind has ranks of its own: these are several questions.
+    Also 1st and 1st_points, of which one has names; names of items beside their ranks, as item_1
+    and rank_1; and Q1_Tea and Q2_Tea, where each kind has ranks of its own: these are several
+    questions.
     """
+    of_one: dict[str, tuple[int, str, str]] = {}  # by pattern, where each kind has ranks
     for pattern, end in ((r"(.+)(?P<kind>[ _:.-]\w+)", 1), (r"(?P<kind>\w+?[ _:.-])(.+)", 0)):
         kinds: dict[str, dict[str, int]] = {}
         for k in picked:
@@ -126,14 +129,34 @@ def _refuse_columns_of_kinds(grid: Grid, picked: Sequence[int]) -> None:
             continue
         kind = [*found][have_ranks.index(True)]
         other = next(x for x in found if x != kind)
+        # names of places are the answer; their numbers are points, or how sure it is
+        have_names = bool((numbers[[*found].index(other)] < 0).any())
+        are_places = layout == "orders" or all(
+            x[-1].isdigit() or rank_of_header(x) for x in names[0]
+        )
+        is_about_names = have_names and are_places and not all(map(str.isdecimal, names[0]))
+        if is_about_names and not are_several:
+            kind, other = other, kind
         first, second = (grid.columns[min(found[x].values())] for x in (kind, other))
-        which = "of one question, such as those of the first" if are_several else "with the ranks"
         pattern = f"*{kind}" if end else f"{kind}*"
-        names_of_ranks = pattern if kind else [grid.columns[k] for k in found[kind].values()]
+        if are_several:
+            of_one[pattern] = len(found), first, second
+            continue
+        picks = pattern if kind else [grid.columns[k] for k in found[kind].values()]
         raise RankingsError(
-            f"{grid.header_place}: the columns seem to be of {len(found)} "
-            f"{'questions' if are_several else 'kinds'}, such as {first!r} and {second!r}: pick "
-            f"those {which} by {option('columns', names_of_ranks)}"
+            f"{grid.header_place}: the columns seem to be of {len(found)} kinds, such as {first!r} "
+            f"and {second!r}: pick those with the {'names' if is_about_names else 'ranks'} by "
+            f"{option('columns', picks)}"
+        )
+    if of_one:
+        (number, first, second), *_ = of_one.values()
+        is_sure = len(of_one) == 1
+        picks = " or ".join(option("columns", x, is_sure) for x in of_one)
+        whole = option("columns", [grid.columns[k] for k in picked], False)
+        raise RankingsError(
+            f"{grid.header_place}: the columns seem to be of {number if is_sure else 'several'} "
+            f"questions, such as {first!r} and {second!r}: pick those of one question, such as "
+            f"those of the first by {picks}; {whole} if it is one question"
         )
 
 
@@ -147,9 +170,12 @@ def _refuse_items_beside_ranks(grid: Grid, kinds: Sequence[Mapping[str, int]]) -
     if len(kinds) != 2 or len(of_ranks) != 1:
         return
     ranks, items = kinds[of_ranks[0]], kinds[1 - of_ranks[0]]
+    are_numbered = all(len(stem) == 1 or stem.isdecimal() for stem in items)
+    if not are_numbered and are_lists(numbers[of_ranks[0]]).all():
+        return  # the stems are the items, and the texts are remarks
     columns = [grid.cells[k] for k in items.values()]
     places = [{*x.values} - {""} for x in columns]
-    again = {x for a, b in itertools.combinations(places, 2) for x in a & b}
+    again = [x for x, number in Counter(itertools.chain(*places)).items() if number > 1]
     # a row with two items that scored 2 and 0 is a game
     are_ranks = len(items) > 2 or bool(are_lists(numbers[of_ranks[0]]).all())
     is_across = are_ranks and not num_twice(columns)
@@ -167,7 +193,8 @@ def _refuse_items_beside_ranks(grid: Grid, kinds: Sequence[Mapping[str, int]]) -
     raise RankingsError(
         f"{grid.header_place}: the columns seem to be names of items and their ranks beside one "
         f"another, such as {first!r} and {second!r}: write a row for each name and its rank, in "
-        f"columns called judge, item and rank, which {option('layout', 'long', False)} reads"
+        f"columns called judge, item and rank, such as 1,{next(filter(None, columns[0].values))},1,"
+        f" which {option('layout', 'long', False)} reads"
     )
 
 
@@ -182,12 +209,14 @@ def _judges_beside_ranks(
     if int(are_lists(ranked).sum()) > _FEW_LISTS * len(ranked):
         return None
     are_ranks = are_ranks_with_ties(np.maximum(numbers, 0))
+    tops = numbers.max(0)
     for k, x in enumerate(picked):
-        name, own, most = grid.columns[x], numbers[:, k], np.delete(numbers, k, 1).max()
+        name, own, most = grid.columns[x], numbers[:, k], np.delete(tops, k).max()
         if (own < 0).any() or "" in grid.cells[x].values:
             continue
-        differ = _FEWEST_ROWS <= len(own) == len(np.unique(own))
-        if OF_PEOPLE.fullmatch(name) or (differ and OF_JUDGES.fullmatch(name)):
+        if OF_PEOPLE.fullmatch(name):
+            return k, _CALLED
+        if OF_JUDGES.fullmatch(name) and _FEWEST_ROWS <= len(own) == len(np.unique(own)):
             return k, _CALLED
         if len(own) >= _FEWEST_IN_ROW and are_in_row(own) and (k == 0 or own.max() > most):
             if not are_ranks:
@@ -330,8 +359,19 @@ def _ask(
     column = grid.cells[picked[k]]
     names = option("columns", [grid.columns[x] for x in picked], False)
     others = [grid.columns[x] for x in picked if x != picked[k]]
+    if not column.name:
+        raise RankingsError(
+            f"{grid.header_place}: column {picked[k] + 1} has no name. {why}: add "
+            f"{option('columns', others)} to leave it out, or write a name above it"
+        )
     judge = next(filter(OF_JUDGES.fullmatch, others), None)  # it is asked about next
     spec = spec._replace(judge=spec.judge or judge)
+    if all(x.startswith(column.name) for x in others):  # such as choice, choice.1, choice.2
+        raise RankingsError(
+            f"{grid.header_place}: is {column.name!r} part of the ranking? {why}. If it is, add "
+            f"{option('columns', [grid.columns[x] for x in picked])}; if not, "
+            f"{options_beside(column, spec, False)}"
+        )
     raise RankingsError(
         f"{grid.header_place}: is {column.name!r} part of the ranking? {why}. If not, "
         f"{options_beside(column, spec, is_sure)}; {names} if it is"

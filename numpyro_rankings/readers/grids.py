@@ -24,6 +24,7 @@ from numpyro_rankings.readers.text import (
     first_lines,
     read_lines,
     read_text,
+    refuse_json,
     table_of_json,
 )
 from numpyro_rankings.words import by_number, plural
@@ -55,10 +56,13 @@ _MOST_ROWS, _CELLS_OF_ROW = 2**20, 2**5  # of a sheet; spreadsheets have no more
 _BYTES_AT_ONCE = 2**20  # of a file that is unpacked
 _MERGED, _BYTES_OF_MERGED = re.compile(rb'[<:]mergeCell [^>]*ref="([A-Z]+\d+:[A-Z]+\d+)"'), 80
 _MERGED_NOTE = "merged cells are read"
+_LOOKED_AT = 1000  # texts
+_FEWEST_NUMBERED = 4  # rows that a column behind the first one numbers
 _ROWS_AT_ONCE = 2**8  # more would not stay in the cache of the processor
 _IN_BRACKETS = r"[^\s,;()\[\]\"]+\[\d{1,3}\]"  # a name and its rank, as "C04[1]"
 # a list in brackets, without quotes, or behind a number and a colon
 _ONE_LIST = re.compile(r"c?[\[({][^\[\](){}]*[\])}]|\d+\s*:[^:]+")
+_REMARK = re.compile(r"#+\s|//")
 _SEPARATOR_LINE = re.compile(r"sep=([,;\t])", re.IGNORECASE)
 
 
@@ -95,7 +99,10 @@ class Column(NamedTuple):
 
     def with_texts(self, new: Callable[[str], str]) -> "Column":
         """Return the column with other texts, which may be the same for several values."""
-        few = column_of_texts(self.name, map(new, self.values))
+        texts = [*map(new, self.values)]
+        if texts == self.values:
+            return self
+        few = column_of_texts(self.name, texts)
         return self._replace(values=few.values, codes=few.codes[self.codes])
 
     def keep(self, rows: np.ndarray) -> "Column":
@@ -327,10 +334,12 @@ def _check_may_have_no_header(suffix: str) -> None:
 
 def whole_number(text: str) -> int | None:
     """Return the whole number that a cell holds, such as ``3``, ``3.0`` or ``3,0``, or None."""
+    if _WHOLE.fullmatch(text):
+        return int(text.replace(",", ".").partition(".")[0])
     if _SCIENTIFIC.fullmatch(text):
         number = float(text)
         return int(number) if number.is_integer() and number < 1e15 else None
-    return int(re.split("[.,]", text)[0]) if _WHOLE.fullmatch(text) else None
+    return None
 
 
 # ---------------------------------------------------------------------------------------------
@@ -341,12 +350,12 @@ def whole_number(text: str) -> int | None:
 def _read_text(
     name: str, names: Sequence[str], encoding: str | None, layout: str | None, has_header: bool
 ) -> Grid:
-    text = read_text(name, encoding, hint=True)
+    text, about_remarks = _without_remarks(read_text(name, encoding, hint=True), has_header)
     try:
         form = form_of_text(text, layout, has_header)
         rows = rows_of_text(text, form.mark, form.first)
         grid = _grid(name, place_of(name, ":{}"), rows, names, has_header)
-        return grid._replace(notes=(*form.notes, *grid.notes))
+        return grid._replace(notes=(*about_remarks, *form.notes, *grid.notes))
     except RankingsError:
         head = itertools.islice(enumerate(text.lines(), 1), _LINES_OF_HEAD)
         lists = {k: names for k, x in head if (names := re.findall(_IN_BRACKETS, x))}
@@ -355,11 +364,49 @@ def _read_text(
         raise
 
 
+def _without_remarks(text: TextFile, has_header: bool) -> tuple[TextFile, tuple[str, ...]]:
+    """Make lines below the first one blank that are remarks, such as ``# day 2``; return a note.
+
+    They have other numbers of cells than all other lines; or they have not what separates items
+    there, and are in no other line: a list may be a single name that begins so.
+    """
+    if not any(x + y in text.content for x in (b"\n", b"\r") for y in (b"# ", b"##", b"//")):
+        return text, ()
+    lines = [line.rstrip("\n") for line in text.lines()]
+    every = [k for k, line in enumerate(lines) if line.strip()]
+    remarks = [k for k in every[1:] if _REMARK.match(lines[k])][:_LOOKED_AT]
+    others = [lines[k] for k in every if k == every[0] or not _REMARK.match(lines[k])]
+    if 2 * len(remarks) > len(every) or '"' in "".join(lines[k] for k in remarks):
+        return text, ()
+    below = others[1 : _LOOKED_AT + 1]
+    marks = [x for x in "\t;,|>≻→" if below and all(x in line for line in below)]
+    of_cells = [x for x in marks if has_header and x in "\t;," and x in others[0]]
+    of_cells = [x for x in of_cells if len({line.count(x) for line in (others[0], *below)}) == 1]
+    whole = "\n".join((*others, *(lines[k] for k in remarks if any(x in lines[k] for x in marks))))
+    found = {
+        k
+        for k in remarks
+        if any(lines[k].count(x) != others[0].count(x) for x in of_cells)
+        or (
+            (not any(x in lines[k] for x in marks if x in ">≻→|" or len(marks) == 1))
+            and marks
+            and lines[k].strip() not in whole
+        )
+    }
+    if not found:
+        return text, ()
+    kept = "\n".join("" if k in found else line for k, line in enumerate(lines))
+    shown = names_counted([f"{text.name}:{k + 1}" for k in sorted(found)], 3)
+    return text._replace(content=kept.encode(text.encoding)), (f"left out as remarks: {shown}",)
+
+
 def form_of_text(text: TextFile, layout: str | None, has_header: bool) -> "Form":
     """Return how the lines of a text file are a table."""
     first, line = next((k, line) for k, line in enumerate(text.lines()) if line.strip())
     if said := _SEPARATOR_LINE.fullmatch(line.strip()):
         return Form(said[1], first + 1)
+    if layout != "cell" or not line.strip().endswith("]"):  # a ballot
+        refuse_json(text, first)
     in_brackets = layout in (None, "cell") and _have_brackets_around_commas(text, first)
     if re.match(r'\{\s*"[^"]*"\s*:', line):
         raise RankingsError(
@@ -385,9 +432,15 @@ def _have_brackets_around_commas(text: TextFile, first: int) -> bool:
         rows = [row for line in lines for row in csv.reader([line], strict=True)]
     except csv.Error:  # lists of JSON are never cut
         return False
+
+    def are_cut(row: Sequence[str], left: str, right: str) -> bool:
+        """The brackets of a line are complete, as those of a) and :) are not, but not in cells."""
+        line = "".join(row)
+        is_complete = line.count(left) == line.count(right)
+        return is_complete and any(cell.count(left) != cell.count(right) for cell in row)
+
     return len(rows) > 1 and all(
-        any(cell.count(x) != cell.count(y) for cell in row for x, y in ("[]", "()", "{}"))
-        for row in rows
+        any(are_cut(row, *two) for two in ("[]", "()", "{}")) for row in rows
     )
 
 
@@ -880,12 +933,24 @@ def _checked(grid: Grid, names: Sequence[str], may_be_ballot: bool = False) -> G
 
 
 def _without_row_numbers(grid: Grid) -> Grid:
-    """Take off a first column without a name that numbers the rows, as R and pandas write it."""
-    first, *others = grid.cells
-    if first.name not in ("", "Unnamed: 0") or len(others) < 2:
-        return grid
-    numbers = first.mapped(lambda text: int(text) if text.isdecimal() else -1, object)
-    if numbers[0] not in (0, 1) or (numbers != numbers[0] + np.arange(len(numbers))).any():
-        return grid
-    note = "the first column has no name and numbers the rows: it is left out"
-    return grid._replace(cells=others, notes=(*grid.notes, note))
+    """Take off a column without a name that numbers the rows, as R and pandas write the first one.
+
+    Another one has more rows, a few might be ranks, and is the only one of numbers without a name.
+    """
+    unnamed = [k for k, x in enumerate(grid.cells) if re.fullmatch(r"|Unnamed: \d+", x.name)]
+    rows = len(grid.numbers)
+    for k in unnamed:
+        few = _FEWEST_NUMBERED if k else 0
+        if len(grid.cells) < 3 or rows < few or len(grid.cells[k].values) < rows:
+            continue
+        numbers = grid.cells[k].mapped(lambda x: int(x) if x.isdecimal() else -1, object)
+        if numbers[0] not in (0, 1) or (numbers != numbers[0] + np.arange(rows)).any():
+            continue
+        others = [x for j in unnamed if j not in (0, k) for x in grid.cells[j].values[:_LOOKED_AT]]
+        if k and any(whole_number(x) is not None for x in others):
+            continue
+        which = f"column {k + 1}" if k else "the first column"
+        note = f"{which} has no name and numbers the rows: it is left out"
+        cells = [x for j, x in enumerate(grid.cells) if j != k]
+        return grid._replace(cells=cells, notes=(*grid.notes, note))
+    return grid

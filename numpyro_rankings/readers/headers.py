@@ -29,13 +29,19 @@ import numpy as np
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_counted, names_shown
 from numpyro_rankings.readers.added_columns import added_columns
-from numpyro_rankings.readers.answers import NUMBER, rank_in_words
+from numpyro_rankings.readers.answers import (
+    NUMBER,
+    means_no_rank,
+    places_in_order,
+    rank_in_words,
+)
 from numpyro_rankings.readers.grids import Column, Grid, whole_number
 from numpyro_rankings.words import by_number, shorten
 from numpyro_rankings.words.options import option
 
 _LENGTH = 60  # letters of a name in a message
 _MOST_HEADER_ROWS, _MOST_TITLES, _LOOKED_AT = 3, 3, 200
+_FEWEST_BELOW = 3  # rows below one that says more of the columns, with it
 _IMPORT_ID = re.compile(r'\{\s*"ImportId"')
 # columns of Qualtrics, and what the second row calls them
 _QUALTRICS = {
@@ -62,6 +68,7 @@ _TOTALS = re.compile(
     r"places?)|overall|consensus|borda(?: count| score)?|Σ)\W*",
     re.IGNORECASE,
 )
+_SUMS = re.compile(r"(?:(?:grand |sub-?)?(?:totals?|sums?)|summe|gesamt|total général|Σ)\W*", re.I)
 
 
 # rows below those of totals, which could be names of judges elsewhere
@@ -261,6 +268,8 @@ def _further_header_rows(grid: Grid, names: Sequence[str]) -> int:
         if any(map(_IMPORT_ID.match, texts)):
             return row + 1
     first = rows[0]
+    if _says_more_of_columns(grid, names):
+        return 1
     if any(_QUALTRICS.get(name) == text for name, text in zip(names, first, strict=True)):
         return 1
     unnamed = [
@@ -274,15 +283,42 @@ def _further_header_rows(grid: Grid, names: Sequence[str]) -> int:
     # ranks in words, of which none comes twice, may be answers
     are_ranks = all(map(rank_in_words, unnamed)) and len({*first}) == len(first)
     is_crosstable = unnamed == first[:1] and first[0] in names  # the rows are the columns
-    if not unnamed or not all(unnamed) or are_ranks or have_counts or is_crosstable:
+    are_places = not names[0] and all(names[1:]) and places_in_order(grid.cells[0].values)
+    if not unnamed or not all(unnamed) or are_ranks or have_counts or is_crosstable or are_places:
         return 0
     # nothing is below the column of the ids, nor a number anywhere
     return int(first[0] in _NO_ITEM or not any(whole_number(text) is not None for text in first))
 
 
+def _says_more_of_columns(grid: Grid, names: Sequence[str]) -> bool:
+    """Return whether the first row says more of columns of numbers, such as a scale: in words.
+
+    Two columns and more are of numbers below it; a cell is blank where nothing is said.
+    """
+    if not all(names) or len({*names}) < len(names) or len(grid.numbers) < _FEWEST_BELOW:
+        return False
+    said = [x.values[0] for x in grid.cells if len(x.values) > 1 and _is_number(x.values[1])]
+    texts = [x for x in said if x]
+    if 2 * len(texts) <= len(names) or len(texts) < 2 or any(map(_is_number, texts)):
+        return False
+    if any(rank_in_words(x) is not None or means_no_rank(x, None) for x in texts):
+        return False
+    of_numbers = [x for x in grid.cells if all(_is_number(y) for y in x.values[1:] if y)]
+    return len(of_numbers) >= len(said) and not any((x.codes[1:] == 0).any() for x in of_numbers)
+
+
+def _is_number(text: str) -> bool:
+    return NUMBER.fullmatch(text) is not None
+
+
 def is_called_total(text: str) -> bool:
     """Return whether a row is called as one of totals or means."""
     return _TOTALS.fullmatch(text) is not None
+
+
+def is_called_sum(text: str) -> bool:
+    """Return whether a column is called as one of sums."""
+    return _SUMS.fullmatch(text) is not None
 
 
 def drop_totals(grid: Grid, looked_at: Sequence[int]) -> tuple[Grid, list[str]]:

@@ -12,7 +12,7 @@ from numpyro_rankings.rankings.names import names_shown
 from numpyro_rankings.readers.answers import NUMBER, numbers_in, numbers_of_ranks, rank_in_words
 from numpyro_rankings.readers.beside import are_lists
 from numpyro_rankings.readers.grids import Column, Grid, table_of, whole_number
-from numpyro_rankings.readers.headers import is_called_total
+from numpyro_rankings.readers.headers import is_called_sum
 from numpyro_rankings.readers.outcomes import TIES, are_margins, number_of, refuse_scale
 from numpyro_rankings.readers.questions import OF_JUDGES, QuestionSpec, meaning_of_header
 from numpyro_rankings.readers.votes import letters
@@ -186,11 +186,15 @@ def have_winners(grid: Grid, picked: Sequence[str]) -> bool:
     """Return whether the third of three columns has one of the two names beside it in all rows."""
     if len({*picked}) != 3 or len(picked) != 3 or len(grid.numbers) < _FEWEST_PAIRS:
         return False
-    texts = [grid.column(name).mapped(str, object) for name in picked]
-    rows = [row for row in zip(*texts, strict=True) if all(row)]
-    are_names = not any(_is_of_numbers(grid.column(name)) for name in picked)
-    is_whole = 2 * len(rows) > len(grid.numbers)
-    return are_names and is_whole and all(one != two and x in (one, two) for one, two, x in rows)
+    columns = [grid.column(name) for name in picked]
+    if any(map(_is_of_numbers, sorted(columns, key=lambda x: len(x.values)))):
+        return False
+    codes = {text: k for k, text in enumerate({y for x in columns for y in x.values}, 1)}
+    codes[""] = 0
+    said = table_of(columns, codes.__getitem__)
+    one, two, winner = said[said.all(1)].T
+    is_whole = 2 * len(winner) > len(said)
+    return is_whole and bool(((one != two) & ((winner == one) | (winner == two))).all())
 
 
 def _is_of_numbers(column: Column) -> bool:
@@ -381,12 +385,19 @@ def _refuse_column_of_sums(
     grid: Grid, columns: Sequence[Column], numbers: np.ndarray, spec: QuestionSpec
 ) -> None:
     """Refuse a column that is called as one of totals, and has the sums of the others."""
+    if spec.patterns or spec.items is not None:
+        return
     for k, column in enumerate(columns):
-        others = np.delete(np.maximum(numbers, 0), k, axis=1)
-        if is_called_total(column.name) and (others.sum(1) == numbers[:, k]).all():
+        if not is_called_sum(column.name):
+            continue
+        said = numbers[numbers[:, k] > 0]
+        others = np.delete(np.maximum(said, 0), k, axis=1)
+        if 2 * len(said) > len(numbers) and (others.sum(1) == said[:, k]).all():
+            whole = option("columns", [x.name for x in columns], False)
             raise RankingsError(
                 f"{grid.header_place}: {column.name!r} has the sums of the other columns: add "
-                f"{option('about', [*spec.about, column.name])}, so that it is no item"
+                f"{option('about', [*spec.about, column.name])}, so that it is no item; {whole} if "
+                "it is one"
             )
 
 
@@ -489,13 +500,19 @@ def _rows_with_answers(
     With names, the column at the other end of the question may not be blank more often. A column of
     other numbers beside ranks is none of other texts.
     """
-    has_answer = beside.mapped(lambda text: _plain_rank(text) in answers, bool)
-    is_like = has_answer
-    if are_ranks:
-        is_like = beside.mapped(lambda text: _plain_rank(text).isdecimal(), bool)
+
+    def is_answer(text: str) -> bool:
+        return _plain_rank(text) in answers
+
+    def is_number(text: str) -> bool:
+        return text.isdecimal() or _plain_rank(text).isdecimal()
+
+    is_like = beside.mapped(is_number if are_ranks else is_answer, bool)
     num_others = (~is_like & ~beside.is_blank()).sum()
-    is_rare = is_like.sum() <= max(3, _RARE * len(is_like)) and 2 * num_others > len(is_like)
-    if is_rare and (are_ranks or end.is_blank().sum() <= has_answer.sum()):
+    if is_like.sum() > max(3, _RARE * len(is_like)) or 2 * num_others <= len(is_like):
+        return []
+    has_answer = beside.mapped(is_answer, bool) if are_ranks else is_like
+    if are_ranks or end.is_blank().sum() <= has_answer.sum():
         return np.flatnonzero(has_answer).tolist()
     return []
 

@@ -12,6 +12,7 @@ from numpyro_rankings.rankings.names import names_shown
 from numpyro_rankings.readers.answers import (
     BAD,
     GOOD,
+    NO_CODE,
     in_cells,
     joint_ranks,
     means_no_rank,
@@ -34,8 +35,8 @@ from numpyro_rankings.words.options import option
 _LENGTH = 60  # letters of a text in a message
 # codes of questionnaires for no answer, above the numbers of a scale or of places
 _CODES = (8, 9, 77, 88, 97, 98, 99, 777, 888, 998, 999, 9999)
-_NO_CODE = "none"  # among the codes: all numbers are ranks or ratings
 _FEWEST_OF_SCALE, _MOST_OF_SCALE, _FAR = 3, 11, 3
+_FIRST, _LAST = (re.compile(rf"(?:the )?{x}", re.IGNORECASE) for x in (GOOD, BAD))
 _HALF = re.compile(r"\d{1,6}[.,]50*")  # the mean of an even number of ranks
 _MORE = r"(?:[2-9]|\d\d+)"
 _IS = r"\s*(?:=|:|\(|[-–—]|is|being|as|means)\s*(?:the |your )*"
@@ -65,15 +66,29 @@ def refuse_rank(
     num_items: int | None,
     spec: QuestionSpec,
     is_item: bool = True,
+    columns: Sequence[Column] = (),
 ) -> NoReturn:
     """Say why a text is no rank; without ``num_items``, other items may have ranks too.
 
     Beside ranks it may mean that an item is not ranked.
 
     :param is_item: False if the column has no ranks, and others have.
+    :param columns: all columns of ranks, if there are others.
     """
     where, text = grid.at(row, column), column.text(row)
-    number = whole_number(text)
+    number, columns = whole_number(text), columns or [column]
+    is_first, is_last = (x.fullmatch(text) is not None for x in (_FIRST, _LAST))
+    if (is_first or is_last) and (is_item or len({*column.values} - {""}) == 1):
+        is_sure = not (is_first or spec.is_not_offered) and _are_others_ranked(columns, text)
+        missing = option("missing", [*spec.missing, text], is_sure)
+        ways = "; if it is the first rank, write 1"
+        if not is_first:
+            ways = f"; if it is the last rank, write its number, or add {missing}"
+            ways += ", which reads the item as below those with ranks"
+        raise RankingsError(
+            f"{where}: expected a rank, a whole number from 1, or nothing, got {text!r}"
+            f"{in_cells(columns, text)}{ways}"
+        )
     # numbers a little too large may be ratings
     is_near = number is not None and num_items is not None and number <= 2 * num_items
     about = options_beside(column, spec, not (is_item or is_near))
@@ -90,15 +105,25 @@ def refuse_rank(
         # such a number may be the rank of another item, too
         is_code = not is_near or (number is not None and number < 1)
         code = option("missing", [*spec.missing, text], is_code and is_item)
-        hint = f"{in_cells([column], text)}; if it means that the item is not ranked, add {code}"
+        hint = f"{in_cells(columns, text)}; if it means that the item is not ranked, add {code}"
         if number is None:
             was, was_not = (option(x, text, False) for x in ("offered", "not_offered"))
             hint += f", or {was} or {was_not} if it says whether the item was offered"
     if number is None or number < 1 or num_items is None:
-        if num_items is not None and number is None:
+        if (num_items is not None or len(columns) > 1) and number is None:
             hint += about_judges
         raise RankingsError(
             f"{where}: expected a rank, a whole number from 1, or nothing, got {text[:40]!r}{hint}"
+        )
+    if _are_numbers_of_items(columns):
+        names = [x.name for x in columns]
+        orders = option("layout", "orders", _are_numbered(names))
+        raise RankingsError(
+            f"{where}: rank {number}, but there are {plural(num_items, 'item')}"
+            f"{in_cells(columns, text)}, and no row has a number twice: if they are numbers of "
+            f"items, and the columns are places, add {orders}; if they are ranks, and other items "
+            f"had ranks too, add {option('columns', names, False)} and "
+            f"{option('gaps', 'close', False)}"
         )
     raise RankingsError(
         f"{where}: rank {number}, but there are {plural(num_items, 'item')}{hint}"
@@ -107,11 +132,43 @@ def refuse_rank(
     )
 
 
+def _are_numbers_of_items(columns: Sequence[Column]) -> bool:
+    """Return whether columns have the numbers 1 to n, more than there are columns.
+
+    No row has one twice, and few have 1, 2, … as ranks would be.
+    """
+    numbers = numbers_in(columns)
+    ordered = np.sort(numbers, axis=1)
+    is_again = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] > 0)
+    values = np.unique(numbers[numbers > 0])
+    is_whole = len(values) == values.max(initial=0) > len(columns) > 1 and len(numbers) > 2
+    is_list = ordered[:, -1] == (ordered > 0).sum(1)
+    return bool(is_whole and (numbers >= 0).all() and not is_again.any() and 2 * is_list.mean() < 1)
+
+
+def _are_numbered(names: Sequence[str]) -> bool:
+    """Return whether names differ in the numbers 1, 2, … only, as those of places do."""
+    parts = [re.fullmatch(r"(.*?)(\d+)(\D*)", name) for name in names]
+    found = [x for x in parts if x is not None]
+    is_one = len({(x[1], x[3]) for x in found}) == 1
+    return is_one and [int(x[2]) for x in found] == list(range(1, len(names) + 1))
+
+
+def _are_others_ranked(columns: Sequence[Column], text: str) -> bool:
+    """Return whether all items have ranks where one has a text."""
+    is_text = np.stack([x.mapped(lambda y: y == text, bool) for x in columns], axis=1)
+    are_ranks = np.stack([ranks_in(x, None) > 0 for x in columns], axis=1)
+    return bool((is_text | are_ranks)[is_text.any(1)].all())
+
+
 def _refuse_missing_ranks(
-    grid: Grid, columns: Sequence[Column], num_items: int | None, spec: QuestionSpec
+    grid: Grid,
+    columns: Sequence[Column],
+    num_items: int | None,
+    spec: QuestionSpec,
+    has_codes: bool,
 ) -> None:
     """Refuse texts that may mean that an item is not ranked, and say how to say so."""
-    has_codes = _NO_CODE not in map(str.casefold, spec.missing)
     said = {whole_number(text) or 0 for column in columns for text in column.values}
     most = max(said - {*_CODES}, default=0)  # a code among ratings up to 100 may be one of them
     for column in columns:
@@ -134,14 +191,12 @@ def _refuse_codes_above(
 ) -> None:
     """Refuse a number such as 9, far above the numbers 1 to 5 of all others.
 
-    It is no code if each list has one such number, which may be the most points, or if it is said
-    that ranks have gaps. Codes such as 99 are refused later.
+    It is no code if each list has one such number, which may be the most points. Codes such as 99
+    are refused later.
     """
     numbers = numbers_in(columns)
     values = np.unique(numbers[numbers > 0])
-    is_said = _NO_CODE in map(str.casefold, spec.missing)
-    is_said |= spec.closes_gaps and spec.highest_first is None
-    if len(values) <= _FEWEST_OF_SCALE or is_said:
+    if len(values) <= _FEWEST_OF_SCALE:
         return
     steps = np.diff(values)
     k = int(np.argmax(steps))
@@ -160,8 +215,15 @@ def _refuse_codes_above(
     raise RankingsError(
         f"{grid.at(row, columns[place])}: {text} is far above the other numbers, {low[0]} to "
         f"{low[-1]}{in_cells(columns, text)}; {_if_not_ranked(text, spec, False)}, or "
-        f"{option('missing', [*spec.missing, _NO_CODE], False)} if it is a rank or rating, too"
+        f"{option('missing', [*spec.missing, NO_CODE], False)} if it is a rank or rating, too"
     )
+
+
+def _are_all_ranks(columns: Sequence[Column], spec: QuestionSpec) -> bool:
+    """Return whether it is said that no number is a code, beside a text of that name in cells."""
+    said = sum(text.casefold() == NO_CODE for text in spec.missing)
+    is_text = any(text.casefold() == NO_CODE for column in columns for text in column.values)
+    return said > is_text
 
 
 def _if_not_ranked(text: str, spec: QuestionSpec, may_be_rating: bool) -> str:
@@ -184,7 +246,7 @@ def _if_not_ranked(text: str, spec: QuestionSpec, may_be_rating: bool) -> str:
     if spec.rules is None:
         ways += f", or {was} or {was_not} if it says whether the item was offered"
     if may_be_rating:
-        ways += f", or {option('missing', [*spec.missing, _NO_CODE], False)} if it is a rating"
+        ways += f", or {option('missing', [*spec.missing, NO_CODE], False)} if it is a rating"
     return ways
 
 
@@ -403,10 +465,12 @@ def read_ranks(
     if is_one_question:
         refuse_other_questions(grid, columns, spec)
     pointer = _pointer(common_text(question.labels), said.values())
-    _refuse_codes_above(grid, columns, lists, num_ranks, spec)
+    has_codes = not _are_all_ranks(question.columns, spec)
+    if has_codes and not (spec.closes_gaps and spec.highest_first is None):
+        _refuse_codes_above(grid, columns, lists, num_ranks, spec)
     if spec.rules is None:
         refuse_ratings(question, columns, lists, num_ranks, pointer)
-    _refuse_missing_ranks(grid, columns, num_ranks, spec)
+    _refuse_missing_ranks(grid, columns, num_ranks, spec, has_codes)
     if (points := _rows_of_points(columns, lists, num_ranks, spec)) is None:
         columns, order = _best_first(question, columns, pointer, num_items)
     elif spec.highest_first is None:

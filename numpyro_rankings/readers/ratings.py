@@ -10,7 +10,7 @@ import numpy as np
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_counted
 from numpyro_rankings.readers.answers import numbers_in, rank_in_words, rank_of_header
-from numpyro_rankings.readers.grids import Column, Grid, whole_number
+from numpyro_rankings.readers.grids import Column, Grid, table_of, whole_number
 from numpyro_rankings.readers.lists import are_ranks_of_lists
 from numpyro_rankings.readers.other_questions import TICKS
 from numpyro_rankings.readers.questions import Question, QuestionSpec, is_repeated
@@ -239,22 +239,21 @@ def refuse_words_of_ratings(
     ):
         return
     have_twice = sum(max(x.keep(~x.is_blank()).counts().values()) > 1 for x in columns)
-    rows = [
-        Counter(x for x in row if x in scale)
-        for row in zip(*(x.mapped(str, object) for x in columns), strict=True)
-    ]
-    twice = [{x for x, number in row.items() if number > 1} for row in rows]
-    one, two = (x.mapped(str, object) for x in columns[:2])
+    words = sorted(scale)
+    said = table_of(columns, lambda text: words.index(text) if text in scale else -1)
+    twice = np.stack([(said == k).sum(1) > 1 for k in range(len(words))], 1)  # (rows, words)
+    one, two = (x.mapped(str, object) for x in columns[:2])  # texts for blank cells may differ
     if len(columns) == _FEWEST_COLUMNS and (one != two).all():
         return  # the third may say which of two items has won
-    is_like = 2 * sum(map(bool, twice)) >= sum(sum(x.values()) > 1 for x in rows)
-    if not is_like or 2 * have_twice < len(columns) or 2 * len(set().union(*twice)) < len(scale):
+    have_word, answers = twice.any(1), (said >= 0).sum(1)
+    is_like = 2 * have_word.sum() >= (answers > 1).sum()
+    if not is_like or 2 * have_twice < len(columns) or 2 * twice.any(0).sum() < len(scale):
         return
-    row = next(k for k, x in enumerate(twice) if x)
-    text = next(x.text(row) for x in columns if x.text(row) in twice[row])
+    row = int(np.argmax(have_word))
+    text = next(words[k] for k in said[row] if k >= 0 and twice[row, k])
     raise RankingsError(
         f"{grid.where(row)}: {text[:40]!r} comes twice, and so does a text in "
-        f"{sum(map(bool, twice)):,} of {plural(len(rows), 'row')} of the columns "
+        f"{have_word.sum():,} of {plural(len(said), 'row')} of the columns "
         f"{names_counted([repr(x.name) for x in columns], 3)}, as in ratings, which are neither "
         "ranks nor names of items: write the numbers 1, 2, … instead of the texts, and add "
         f"{option('layout', 'ranks', False)}, {option('ties', 'exact', False)}, "

@@ -287,9 +287,11 @@ def _refuse_rest(lists: Lists, missing: Sequence[str]) -> None:
         return
     lengths = (lists.orderings >= 0).sum(1)
     for k, name in enumerate(lists.items):
+        if not stands_for_rest(name):
+            continue
         rows, places = np.nonzero(lists.orderings == k)
         is_last = len(rows) and (places == lengths[rows] - 1).all()
-        if is_last and (lengths[rows] < len(lists.items)).any() and stands_for_rest(name):
+        if is_last and (lengths[rows] < len(lists.items)).any():
             is_short = len(lists.items) <= _MOST_ITEMS_NAMED
             names = option("items", lists.items, False) if is_short else option("items")
             raise RankingsError(
@@ -354,12 +356,13 @@ def _refuse_no_own_item(grid: Grid, spec: QuestionSpec, lists: Lists) -> None:
     index = {name: k for k, name in enumerate(lists.items)}
     column = grid.column(spec.judge)
     own = column.mapped(lambda text: index.get(text, -1))[lists.rows]
-    rows, lengths = np.flatnonzero(own >= 0), (lists.orderings >= 0).sum(1)
+    rows = np.flatnonzero(own >= 0)
     if 2 * len(rows) < len(own) or (lists.orderings == own[:, None])[rows].any():
         return
+    lengths = (lists.orderings >= 0).sum(1)
     if np.prod(1 - lengths[rows] / len(lists.items)) > _RARE:
         return
-    are_whole = bool((lengths[rows] == len(lists.items) - 1).all())
+    are_whole = bool((lengths >= len(lists.items) - (own >= 0)).all())  # the others, too
     how = option("unranked", "not-offered", are_whole)
     if not are_whole:
         how = f"{option('offered')} with a column that lists what was offered to each"
@@ -451,7 +454,9 @@ def _with_offers(grid: Grid, spec: QuestionSpec, lists: Lists) -> tuple[Lists, l
 def _notes_of_lists(lists: Lists, kept: np.ndarray) -> list[str]:
     """Return how the lists were read, and which are left out."""
     notes = list(lists.notes)
-    empty = np.setdiff1d(np.arange(len(lists.orderings)), kept).tolist()
+    is_kept = np.zeros(len(lists.orderings), bool)
+    is_kept[kept] = True
+    empty = np.flatnonzero(~is_kept).tolist()
     if lists.ballots is None and empty:
         shown = names_shown([lists.where(k) for k in empty[:6]])
         verb = "ranks nothing and is" if len(empty) == 1 else "rank nothing and are"

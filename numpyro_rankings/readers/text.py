@@ -4,6 +4,7 @@ import codecs
 import contextlib
 import io
 import itertools
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -225,12 +226,46 @@ def check_writable_texts(name: str, texts: Iterable[object]) -> None:
             )
 
 
-def table_of_json(name: str, how: str = "") -> str:
-    """Return the command that writes the objects or lists of a file of JSON as a table."""
+def table_of_json(name: str, how: str = "", key: str | None = None) -> str:
+    """Return the command that writes the objects or lists of a file of JSON as a table.
+
+    :param key: that of the list which has them, if it is in an object.
+    """
     given = f"{name!r}, {how}" if how else repr(name)
-    table = f"{os.path.splitext(name)[0]}.csv"
-    code = f"import pandas; pandas.read_json({given}).to_csv({table!r}, index=False)"
-    return f'python -c "{code}" writes it as a table'
+    stem, suffix = os.path.splitext(name)
+    table = f"{stem}{'_table' if suffix == '.csv' else ''}.csv"  # never the file itself
+    code = f"import pandas; pandas.read_json({given})"
+    if key is not None:
+        code = f"import json, pandas; pandas.DataFrame(json.load(open({name!r}))[{key!r}])"
+    return f'python -c "{code}.to_csv({table!r}, index=False)" writes {table} as a table'
+
+
+def refuse_json(file: TextFile, first: int) -> None:
+    """Refuse a text file that is one object, or list of these or of lists, of JSON.
+
+    It has any number of lines. A single object may be the only line of several.
+    """
+    if not re.match(rb"\s*[\[{]", file.content.lstrip(b"\xef\xbb\xbf")):
+        return
+    try:
+        value = json.loads(file.content.decode(file.encoding))
+    except (ValueError, RecursionError):
+        return
+    lists = value if isinstance(value, dict) else {None: value}
+    key = next((k for k, x in lists.items() if _is_table(x)), None)
+    parts = lists.values() if isinstance(value, dict) else ()
+    if key is None and not (_is_table(value) or any(isinstance(x, list | dict) for x in parts)):
+        return
+    how = f"{table_of_json(file.name, key=key)}, which is read"
+    if isinstance(value, dict) and "CVR" in value:
+        how = "if it has cast vote records, save it as .json, which is read"
+    raise RankingsError(f"{file.name}:{first + 1}: this file is JSON, and no table: {how}")
+
+
+def _is_table(value: object) -> bool:
+    """Return whether a value of JSON is a list of several objects, or of several lists."""
+    kinds = {type(x) for x in value} if isinstance(value, list) and len(value) > 1 else set()
+    return kinds in ({dict}, {list})
 
 
 def weight_hint(text: str, instead: str = "") -> str:

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_counted
 from numpyro_rankings.readers.answers import numbers_in, rank_in_words, rank_of_header
@@ -158,37 +160,65 @@ def _refuse_crosstable(grid: Grid, names: Column, others: Sequence[Column]) -> N
 def _refuse_counts_of_places(
     grid: Grid, names: Column, others: Sequence[Column], spec: QuestionSpec
 ) -> None:
-    """Refuse counts of how often each item, a row, stood at each place, a column.
+    """Refuse counts of how often each item, a row, stood at each place, a column, or turned round.
 
     The numbers of all rows or of all columns have the same sum, where numbers of items do not, but
     for lists of the same items.
     """
     medals = [x for x in others if x.name.casefold() in _MEDALS]
-    places = [x for x in others if not x.name.isdecimal() and rank_of_header(x.name)]
+    places = [x for x in others if rank_of_header(x.name)]
     columns = medals if len(medals) == len(_MEDALS) else places
+    said = [rank_in_words(x) for x in names.values]
+    in_rows = len(said) == len(names.codes) and [x and x[0] for x in said] == [
+        *range(1, len(said) + 1)
+    ]
+    columns = [x for x in others if not is_called_total(x.name)] if in_rows else columns
+    called = names.values if in_rows else [x.name for x in columns]
     rest = [x for x in others if x not in columns]
     if (
         len(columns) < 2
-        or not _names_teams(names)
+        or len(names.codes) > _LOOKED_AT
+        or not (in_rows or _names_teams(names))
         or not all(is_called_total(x.name) for x in rest)
     ):
         return
-    numbers = numbers_in(columns)
-    sums = {tuple(numbers.sum(axis).tolist()) for axis in (0, 1)}
-    is_same = any(len({*x}) == 1 < len(x) for x in sums) or bool(medals) or bool(rest)
-    are_items = _OF_ITEMS.fullmatch(names.name) is not None
+    numbers = np.stack(
+        [x.mapped(lambda y: number_of(y.rstrip(" %")) if y else 0, float) for x in columns], axis=1
+    )
+    if np.isnan(numbers).any():
+        return
+    # shares are rounded
+    within = 0.02 * numbers.sum() / min(numbers.shape) if _have_shares(columns) else 0
+    is_same = [len(x) > 1 and np.ptp(x) <= within for x in map(numbers.sum, (0, 1))]
+    are_items = not in_rows and _OF_ITEMS.fullmatch(names.name) is not None
     are_same_items = len({tuple(sorted(row)) for row in numbers.tolist()}) == 1 and not are_items
     is_of_judges = meaning_of_header(names, spec._replace(judge=None)) == "judge"
-    if (numbers < 0).any() or not (is_same or are_items) or are_same_items or is_of_judges:
+    is_sure = any(is_same) or bool(medals) or bool(rest) or are_items
+    if all(map(str.isdecimal, called)):  # which may be judges who share out points
+        is_sure = all(is_same) and numbers.max() > max(numbers.shape)
+    # each judge ranks an item once
+    lists = numbers.T if in_rows else numbers
+    may_be_items = all(len({*x} - {0.0}) == np.count_nonzero(x) for x in lists.tolist())
+    if spec.judge == names.name and may_be_items and not (all(is_same) or rest or medals):
         return
-    if any(rank_in_words(x) is not None for x in names.values):
+    may_be_items &= not (rest or medals) and bool(numbers.max() <= 2 * len(np.unique(numbers)))
+    if not is_sure or are_same_items or is_of_judges or (in_rows and may_be_items):
         return
+    if not in_rows and any(x is not None for x in said):
+        return
+    if_items = f"; {option('layout', 'orders', False)} if these are numbers of items"
+    which = "row stood at that place" if not in_rows else "column stood at the place of the row"
     raise RankingsError(
         f"{grid.header_place}: the columns {names_counted([repr(x.name) for x in columns], 3)} "
-        "seem to count how often each row stood at that place: such a table has no ballots, from "
-        "which a model is fitted: get the table in which each row is a ballot; "
-        f"{option('layout', 'orders', False)} if these are numbers of items"
+        f"seem to count how often each {which}: such a table is a summary and has no ballots, from "
+        "which a model is fitted, and what each judge ranked cannot be recovered from it: get the "
+        f"table in which each row is a ballot{if_items if may_be_items else ''}"
     )
+
+
+def _have_shares(columns: Sequence[Column]) -> bool:
+    """Return whether numbers are percentages, or are not whole."""
+    return any(re.search(r"[%.,]", x) for column in columns for x in column.values)
 
 
 def _names_teams(column: Column) -> bool:

@@ -14,11 +14,13 @@ from numpyro_rankings.readers.answers import (
     joint_ranks,
     numbers_in,
     numbers_of_ranks,
+    places_in_order,
     rank_in_words,
     rank_of_header,
+    with_places_in_words,
 )
 from numpyro_rankings.readers.grids import Column, Grid, column_of_texts, place_of, whole_number
-from numpyro_rankings.readers.headers import Table
+from numpyro_rankings.readers.headers import Table, is_called_total
 from numpyro_rankings.readers.lists import are_ranks_with_ties
 from numpyro_rankings.readers.questions import QuestionSpec, is_called_as_counts, meaning_of_header
 from numpyro_rankings.words import by_number
@@ -60,16 +62,22 @@ def turn(
             "with options that name other columns: judges are the columns"
         )
     grid, numbers = _without_counts(grid, spec)
+    sums = np.setdiff1d(table.grid.numbers, grid.numbers) if not numbers else ()
     if not spec.patterns:
         _refuse_columns_of_items(grid, picked, spec)
     beside = [k for k in range(len(grid.cells)) if k not in picked]
     are_all = not (spec.judge or beside) and _are_lists([grid.cells[k] for k in picked])
     first = grid.columns.index(spec.judge) if spec.judge else (*beside, *picked)[0]
-    judges = [k for k in picked if (are_all or k != first) and (not numbers or numbers[k])]
-    names, source = grid.cells[first], [grid.cells[k] for k in judges]
-    labels = [table.labels[k] for k in judges]
+    judges = [k for k in picked if are_all or k != first]
+    names, labels = grid.cells[first], [table.labels[k] for k in judges]
     counts = [numbers[k] for k in judges] if numbers else []
     counts = counts or _counts_above(grid, labels, "" if are_all else names.name, spec)
+    none = [repr(grid.columns[k]) for k, x in zip(judges, counts, strict=False) if not x]
+    if none:
+        judges = [k for k, x in zip(judges, counts, strict=True) if x]
+        labels = [x for x, number in zip(labels, counts, strict=True) if number]
+        counts = [x for x in counts if x]
+    source = [grid.cells[k] for k in judges]
     points = [] if are_all else _falling_points(names)
     are_places = are_all or bool(points)
     cells = [column_of_texts("count" if counts else "judge", map(str, counts or labels))]
@@ -93,9 +101,9 @@ def turn(
     note += f", which {'a row counts' if numbers else 'their names count'}" if counts else ""
     named = f"; the column {names.name!r} names what they rank"
     named = f"; the places are in the order of {names.name!r}, the most first" if points else named
-    none = [repr(grid.columns[k]) for k in picked if numbers and k != first and not numbers[k]]
     note += "" if are_all else named
     note += f"; left out, counted 0: {names_counted(none)}" if none else ""
+    note += "".join(f"; left out, the sums of the others: {grid.place.format(k)}" for k in sums)
     by = {"judge": None, "counts": "count"} if counts else {"judge": "judge"}
     spec = spec._replace(patterns=(), **by)
     table = Table(turned, words, [(x,) for x in words], table.notes)
@@ -105,16 +113,30 @@ def turn(
 def _without_counts(grid: Grid, spec: QuestionSpec) -> tuple[Grid, list[int]]:
     """Take off the first or the last row if it counts the judges of each column, and return these.
 
-    It is called so, and its numbers are above those of the rows. The first cell has none, 0.
+    It is called so, and its numbers are above those of the rows, or the others are ranks without
+    it, or names. The first cell has none, 0. Sums of the others are taken off, too, and are none.
     """
     names = grid.cells[0] if spec.judge is None else grid.column(spec.judge)
+    others = [x for x in grid.cells if x is not names]
     for row in (0, len(grid.numbers) - 1):
-        texts = [x.text(row) for x in grid.cells if x is not names]
-        if len(names.text(row)) < 2 or not is_called_as_counts(names.text(row)):
+        called, texts = names.text(row), [x.text(row) for x in others]
+        if not (is_called_as_counts(called) or is_called_total(called)) or len(texts) < 2:
             continue
-        numbers = [whole_number(x.text(row)) or 0 for x in grid.cells]
-        if all(map(str.isdecimal, texts)) and max(numbers) > len(grid.numbers) > 1:
-            return grid.keep(np.arange(len(grid.numbers)) != row), numbers
+        if not all(map(str.isdecimal, texts)) or len(grid.numbers) < 3:
+            continue
+        rest = grid.keep(np.arange(len(grid.numbers)) != row)
+        letters = sum(len(x) == 1 and x.isalpha() for x in names.values)
+        if len(called) == 1 and letters > 1:  # an item
+            continue
+        said = np.array([*map(int, texts)])
+        numbers = numbers_of_ranks([x for x in rest.cells if x.name != names.name])
+        if (said == numbers.sum(0)).all():
+            return rest, []
+        are_names = 2 * (numbers < 0).sum() > numbers.size
+        is_beside = are_ranks_with_ties(np.maximum(numbers, 0).T)
+        is_beside &= bool((said != (numbers > 0).sum(0) + 1).any())  # else it may be the last item
+        if said.max() > len(grid.numbers) or are_names or is_beside:
+            return rest, [whole_number(x.text(row)) or 0 for x in grid.cells]
     return grid, []
 
 
@@ -126,7 +148,7 @@ def _counts_above(grid: Grid, labels: Sequence[str], name: str, spec: QuestionSp
     """
     numbers, are_sure = _numbers_above(labels)
     if spec.header_counts:
-        if not numbers or min(numbers) < 1:
+        if not any(numbers):
             raise RankingsError(
                 f"{grid.header_place}: {option('header', 'counts')} is for names of columns that "
                 f"count judges, such as 12, got {names_counted([*map(repr, labels)], 3)}"
@@ -134,7 +156,7 @@ def _counts_above(grid: Grid, labels: Sequence[str], name: str, spec: QuestionSp
         return numbers
     if not numbers or spec.header_counts is False:
         return []
-    if are_sure or (min(numbers) > 0 and is_called_as_counts(name)):
+    if are_sure or (any(numbers) and is_called_as_counts(name)):
         return numbers
     if may_count(labels) and spec.judge is None:
         # three digits are more often of names, and a wrong answer would not be seen
@@ -154,7 +176,7 @@ def _numbers_above(labels: Sequence[str]) -> tuple[list[int], bool]:
     if None in matches:
         return [], False
     numbers = [int(x[2]) for x in matches if x is not None]
-    are_sure = min(numbers, default=0) > 0 and all(x[1] or x[3] for x in matches if x is not None)
+    are_sure = any(numbers) and all(x[1] or x[3] for x in matches if x is not None)
     return numbers, are_sure
 
 
@@ -165,7 +187,7 @@ def may_count(labels: Sequence[str]) -> bool:
         return False
     return (
         len(numbers) > 1
-        and min(numbers) > 0
+        and (min(numbers) > 0 or max(numbers) > len(numbers))
         and any(x >= y for x, y in itertools.pairwise(numbers))
     )
 
@@ -186,10 +208,14 @@ def refuse_judges_in_columns(
         return
     grid, _ = _without_counts(grid, spec)
     columns = [grid.cells[k] for k in picked if grid.cells[k].name]
+    first = grid.cells[0]
+    if 0 in picked and not first.name and not all(map(str.isdecimal, first.values)):
+        columns = [first] * places_in_order(first.values) + columns
     if joint := joint_ranks({text for column in columns for text in column.values}):
         columns = [x.with_texts(lambda text: str(joint.get(text, text))) for x in columns]
-    are_places = [rank_of_header(x.name) and not x.name.isdecimal() for x in columns]
-    if 2 * sum(map(bool, are_places)) > len(columns):
+    called = [x.name for x in columns if not x.name.isdecimal()]
+    places = {x: rank for x in called if (rank := rank_of_header(x))}
+    if 2 * len(with_places_in_words(places, called) if places else {}) > len(columns):
         return
     if spec.judge is None and len(columns) > 1 and not _has_ranks(columns[0]):
         if layout in (None, "orders") and _are_lists(columns):
@@ -218,6 +244,7 @@ def refuse_judges_in_columns(
 def _has_ranks(column: Column) -> bool:
     """Return whether a column has numbers, or nothing but ranks such as 1st."""
     are_ranks = all(rank_in_words(x) for x in column.values if x) and any(column.values)
+    are_ranks |= places_in_order(column.values)
     return are_ranks or bool((numbers_in([column]) > 0).any())
 
 
@@ -363,11 +390,7 @@ def _refuse_names_down(
     """Refuse columns of names below one another, beside the numbers of their places."""
     if len(others) < 2 or (numbers_of_ranks(others) > 0).any() or cells_are_ranks(others, ()):
         return
-    ranks = [rank_in_words(text) for text in first.values]
-    places = [0 if rank is None else rank[0] for rank in ranks]
-    is_in_order = len(ranks) == len(first.codes) and (
-        min(places, places[::-1]) == list(range(1, len(places) + 1))
-    )
+    is_in_order = len(first.values) == len(first.codes) and places_in_order(first.values)
     if is_in_order and spec.judge is None:
         also = f"; if these are the judges, add {option('judge', first.name)}"
         are_places = not any(map(str.isdecimal, first.values)) or _PLACES.fullmatch(first.name)

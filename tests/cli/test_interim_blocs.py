@@ -164,7 +164,8 @@ def test_the_command_passes_its_number_of_blocs(drawn, monkeypatch):
     arguments = ["fit", "--chains", "2", "--blocs", "3", "--out", "out"]
     options = fit.parse_options(make_parser().parse_args(arguments))
     session = RunSession(options.run, "command")
-    *_, number, path = fit._interim_page(session, options, "title", drawn[1], 1, "a path")._find
+    made = fit._finder(session, options, title="", rankings=drawn[1], read={}, path="a path")
+    *_, number, path = made
     assert (number, path) == (3, "a path")
 
 

@@ -169,3 +169,20 @@ def test_lists_in_cells_and_long_tables(folder, capsys, table, words, options):
 )
 def test_commands_of_odd_tables(folder, capsys, name, table, options):
     assert pasted(folder, capsys, table, name=name) == options
+
+
+@pytest.mark.parametrize(
+    ("table", "options"),
+    [
+        ("id,Winner,2nd,3rd\n1,a,c,d\n2,b,d,c\n3,a,d,c\n", "--judge id"),
+        ("item,J,K,L\ntotal,12,7,3\na,1,2,1\nb,2,1,3\nc,3,3,2\n", "--transpose --layout ranks"),
+        (",J,K\n1st,a,b\n2nd,b,a\n3rd,c,c\n", "--transpose"),
+        (
+            "id,a,b,c\nx,1,2,last\n# day 2\ny,last,1,2\nz,2,1,3\n",
+            "--judge id --layout ranks --missing last",
+        ),
+        ("id,c1,c2\na,2,3\nb,1,4\nc,3,4\nd,2,3\n", "--judge id --layout orders"),
+    ],
+)
+def test_rows_and_names_that_say_something_else(folder, capsys, table, options):
+    assert pasted(folder, capsys, table) == options

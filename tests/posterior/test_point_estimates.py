@@ -41,6 +41,64 @@ def test_descents_at_the_same_time_end_where_they_do_one_by_one(monkeypatch):
         np.testing.assert_array_equal(one.labels, found[0].labels)
 
 
+def swept(labels, draws, f, num_slots, order):
+    """One sweep by the whole loss of every choice, and whether a point has moved."""
+
+    def loss(labels):
+        seated = labels >= 0
+        sizes = np.bincount(labels[seated], minlength=num_slots)
+        pairs = [draw[seated] * num_slots + labels[seated] for draw in draws]
+        return f[sizes].sum() - 2 * np.mean([f[np.bincount(x)].sum() for x in pairs])
+
+    labels, moved = labels.copy(), False
+    for point in order:
+        others = np.delete(labels, point)
+        taken = [k for k in range(num_slots) if k in others]
+        is_alone = labels[point] >= 0 and labels[point] not in others
+        empty = [labels[point]] if is_alone else [k for k in range(num_slots) if k not in taken]
+        found = {}
+        for k in (*taken, *empty[:1]):
+            tried = labels.copy()
+            tried[point] = k
+            found[k] = loss(tried)
+        best = min(sorted(found), key=found.__getitem__)
+        if labels[point] < 0 or found[labels[point]] > found[best] + 1e-6 * np.diff(f).max():
+            labels[point], moved = best, True
+    return labels, moved
+
+
+@pytest.mark.parametrize("seated", [0, 20, 40])
+@pytest.mark.parametrize("num_slots", [4, 9])
+def test_a_sweep_is_that_of_its_twin(seated, num_slots):
+    """With points that have no cluster, with all slots in use, until no point moves."""
+    rng = np.random.default_rng(seated + num_slots)
+    draws = np.where(rng.random((25, 40)) < 0.3, rng.integers(4, size=(25, 40)), np.arange(40) % 4)
+    sizes = np.arange(42.0)
+    f = np.log2(np.maximum(sizes, 1)) * sizes
+    labels = np.full(40, -1, np.int32)
+    labels[:seated] = rng.integers(min(num_slots, 6), size=seated)
+    steps, columns = point_estimates.jnp.asarray(np.diff(f), float), draws.T.astype(np.int32)
+    counts = point_estimates._count(labels, draws, num_slots)
+    for _ in range(10):
+        order = rng.permutation(40).astype(np.int32)
+        expected, moves = swept(labels, draws, f, num_slots, order)
+        labels, counts, moved = map(
+            np.asarray, point_estimates._move_points(labels, counts, columns, steps, order)
+        )
+        np.testing.assert_array_equal(labels, expected)
+        np.testing.assert_array_equal(counts, point_estimates._count(labels, draws, num_slots))
+        assert bool(moved) == moves
+        if not moves:
+            return
+    raise AssertionError("points move in every sweep")
+
+
+@pytest.mark.parametrize("number", [127, 128, 256, 2**15 - 1, 2**15, 2**16, 2**16 + 1])
+def test_all_points_in_one_cluster_are_counted(number):
+    counts = point_estimates._count(np.zeros(number, np.int32), np.zeros((1, number), np.int32), 2)
+    assert counts.tolist() == [[[number, 0]]]
+
+
 def losses_of_all_pairs(loss, partitions):
     """Of every partition from every other one, by the definitions."""
     if loss == "binder":

@@ -421,6 +421,8 @@ COUNTS = {
     "places": "item,1st,2nd,3rd\ntea,12,5,3\ncoffee,5,10,5\nmilk,3,5,12\n",
     "ranks and a total": "Wine,Rank1,Rank2,Rank3,Total\nA,9,5,2,16\nB,5,8,3,16\nC,2,3,11,16\n",
     "medals": "Country;Gold;Silver;Bronze\nUSA;39;41;33\nChina;38;32;18\n",
+    "numbers of places": "candidate,1,2,3\nAnn,40,35,25\nBob,35,30,35\nCem,25,35,40\n",
+    "percentages": "item,1st,2nd\nAnn,33.3%,40%\nBob,33.3%,30%\nCem,33.4%,30%\n",
     "choices": "Product\tFirst choice\tSecond choice\ntea\t3\t0\nmilk\t0\t3\n",
 }
 
@@ -428,8 +430,27 @@ COUNTS = {
 @pytest.mark.parametrize("name", COUNTS)
 def test_counts_of_places_have_no_ballots(tmp_path, name):
     path = write(tmp_path, COUNTS[name], "t.csv")
-    with refusal("seem to count how often each row stood at that place: such a table has no"):
+    why = "seem to count how often each row stood at that place: such a table is a summary"
+    with pytest.raises(RankingsError, match=why) as error:
         read_survey(path)
+    # few and small ones may be numbers of items
+    assert ("layout='orders' if" in str(error.value)) == (name == "choices")
+
+
+@pytest.mark.parametrize("places", ["1st,2nd,3rd", "1,2,3", "first,second,third"])
+def test_counts_of_places_in_rows(tmp_path, places):
+    """Each column is an item, unless it may be a judge or the rows rank the columns."""
+    names, counts = places.split(","), ["40,35,25", "35,30,35", "25,35,40"]
+    rows = [f"{place},{row}" for place, row in zip(names, counts, strict=True)]
+    path = write(tmp_path, "\n".join(["place,Ann,Bob,Cem", *rows]), "t.csv")
+    with refusal("how often each column stood at the place of the row", "cannot be recovered"):
+        read_survey(path)
+    for lists in (["1,2,3", "2,3,1", "3,1,2"], ["1,2,3", "1,3,2", "3,1,2"]):
+        rows = [f"{place},{row}" for place, row in zip(names, lists, strict=True)]
+        path = write(tmp_path, "\n".join(["place,Ann,Bob,Cem", *rows]), "t.csv")
+        with pytest.raises(RankingsError) as error:
+            read_survey(path)
+        assert "how often" not in str(error.value)
 
 
 def test_numbers_of_items_at_places(tmp_path):

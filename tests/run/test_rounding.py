@@ -94,6 +94,7 @@ def test_sizes_of_one_shape(sizes):
         return rounded.num_rankings, rounded.num_rows
 
     numbers, rows = rounded_alike(of_size(*sizes))
+    assert numbers[0] >= 1 and rows[0] >= 1
     for number in {numbers[0], numbers[-1]}:
         for num_rows in {min(rows[0], number), min(rows[-1], number)}:
             assert shape(number, max(num_rows, 1)) == shape(*sizes)

@@ -13,10 +13,13 @@ import numpy as np
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_shown
 from numpyro_rankings.readers.answers import (
+    END_OF_SCALE,
     cells_are_ranks,
     joint_ranks,
     numbers_of_ranks,
     rank_in_words,
+    rank_of_header,
+    with_places_in_words,
 )
 from numpyro_rankings.readers.beside import are_lists
 from numpyro_rankings.readers.grids import Column, Grid, check_cells
@@ -130,6 +133,21 @@ def _have_one_code(columns: Sequence[Column]) -> bool:
     return len(texts) == 1 and bool((numbers > 0).any()) and bool(are_lists(numbers).all())
 
 
+def _are_mostly_ranks(columns: Sequence[Column]) -> bool:
+    """Return whether most cells are ranks, among which the ends of a scale are ranks, too."""
+    counts = [item for column in columns for item in column.counts().items() if item[0]]
+    joint = joint_ranks([x for x, _ in counts])
+    num_ranks = sum(k for x, k in counts if rank_in_words(x) or x in joint)
+    num_ends = sum(k for x, k in counts if END_OF_SCALE.fullmatch(x)) if num_ranks else 0
+    return 2 * (num_ranks + num_ends) > sum(k for _, k in counts)
+
+
+def _called_first(names: Sequence[str]) -> set[str]:
+    """Return the names of columns that are places in words, as a winner beside 2 and 3."""
+    by_number = {x: rank for x in names if (rank := rank_of_header(x))}
+    return {*with_places_in_words(by_number, names)} - by_number.keys() if by_number else set()
+
+
 def _ask_layout(grid: Grid, picked: Sequence[int], spec: QuestionSpec) -> NoReturn:
     """Show the first row in two ways; an answer is what may be read, and is not read wrongly."""
     columns = [grid.cells[k] for k in picked]
@@ -162,11 +180,13 @@ def _ask_layout(grid: Grid, picked: Sequence[int], spec: QuestionSpec) -> NoRetu
     if not spec.has_header:
         refuse_beside_lists(grid, columns, spec)
     texts = [{*column.values} - {""} for column in columns]
+    best = _called_first([x.name for x in columns])
     # places have items in common, and what names the judges has nothing in common with them
     others = [
         column
         for column, x in zip(columns, texts, strict=True)
         if len(x) > 1 and not any(x & y for y in texts if y is not x)
+        if column.name not in best
     ]
     likely = likely_columns(grid, spec)
     asked = (*others, *columns) if likely is None else (grid.column(likely[0]),)
@@ -182,10 +202,7 @@ def _ask_layout(grid: Grid, picked: Sequence[int], spec: QuestionSpec) -> NoRetu
             f"{options_beside(beside, spec)}; if it is, the layout is needed: add "
             f"{option('layout')}"
         )
-    counts = [item for column in columns for item in column.counts().items() if item[0]]
-    joint = joint_ranks([x for x, _ in counts])
-    num_ranks = sum(k for x, k in counts if rank_in_words(x) or x in joint)
-    are_ranks = 2 * num_ranks > sum(k for _, k in counts) or _have_one_code(columns)
+    are_ranks = _are_mostly_ranks(columns) or _have_one_code(columns)
     are_ranks |= cells_are_ranks(columns, spec.missing) is True
     is_one = len(columns) == 1
     is_three = likely is not None

@@ -14,6 +14,7 @@ from numpyro_rankings.readers.answers import (
     rank_in_words,
     rank_of_header,
     refuse_missing_items,
+    with_places_in_words,
     without_missing,
 )
 from numpyro_rankings.readers.beside import pattern_of
@@ -162,6 +163,8 @@ def _places_by_names(columns: Sequence[str]) -> list[str]:
     # a column "1" may also be an item or a judge, so that numbers alone do not suffice
     said = {x: rank for x in columns if (rank := rank_in_words(x)) and not _NO_PLACE.match(x)}
     named = {name: rank for name, (rank, _) in said.items()}
+    if named and not any(map(_WORST.search, columns)):
+        named = with_places_in_words(named, columns)
     if len(named) < 2 or sorted(named.values()) != list(range(1, len(named) + 1)):
         return []
     return sorted(named, key=lambda name: named[name])
@@ -217,10 +220,11 @@ def _in_order_of_numbers(question: Question) -> Question:
 
 def _order_of_ranks(names: Sequence[str]) -> list[int] | None:
     """Return the order of columns that are called 1st, 2nd, …; None if they are not."""
-    ranks = [rank_in_words(name) for name in names]
+    ranks = {name: rank[0] for name in names if (rank := rank_in_words(name)) is not None}
     if all(map(str.isdecimal, names)) and _are_points(names):
         return None
-    return _sorted_order([rank[0] for rank in ranks if rank is not None], len(names))
+    ranks = with_places_in_words(ranks, names) if ranks else {}
+    return _sorted_order([ranks[name] for name in names if name in ranks], len(names))
 
 
 def order_of_numbers(names: Sequence[str]) -> list[int] | None:
@@ -299,7 +303,11 @@ def _places(question: Question) -> list[Column]:
     names = _places_by_names(question.names) or question.names
     if all(name.isdecimal() for name in names) and not _are_points(names):
         names = sorted(names, key=int)
-    if rest := [name for name in question.names if name not in names]:
+    rest = [name for name in question.names if name not in names]
+    is_first = len(rest) == 1 and all(name.startswith(rest[0]) for name in names)
+    if is_first and question.spec.patterns:  # choice, choice.1, choice.2, by an option
+        names, rest = [*rest, *names], []
+    if rest:
         column = column_of[rest[0]]
         items = {text for name in names for text in column_of[name].values}
         is_sure = items.isdisjoint({*column.values} - {""})  # else it may be the last place

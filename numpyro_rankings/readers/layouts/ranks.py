@@ -17,6 +17,8 @@ from numpyro_rankings.readers.votes import lists_of_ballots, notes_of_aliases, v
 from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
 
+_FEWEST_REMARKS = 3  # different texts in a column that is no item
+
 
 class Ranks(Layout):
     """A column for each item."""
@@ -154,8 +156,14 @@ def _ranks(question: Question, names: Sequence[str]) -> np.ndarray:
                 f"{option('header_rows', 2)}"
             )
         has_ranks = np.asarray((ranks > 0).any(0))
+        # a few of many remarks begin with a number, as ranks may
+        of_column = ranks[:, k]
+        texts = (column.values[x] for x in np.unique(column.codes[of_column < 0]))
+        num_texts = sum(any(map(str.isalpha, x)) for x in texts)
+        has_ranks[k] &= num_texts < _FEWEST_REMARKS or (of_column > 0).sum() > (of_column < 0).sum()
         is_item = bool(has_ranks[k] or 2 * has_ranks.sum() <= len(names))
-        refuse_rank(grid, int(row), column, most, spec, is_item)
+        columns = list(column_of.values())
+        refuse_rank(grid, int(row), column, most, spec, is_item, columns)
     return ranks
 
 

@@ -5,7 +5,11 @@ from collections.abc import Mapping, Sequence
 
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_counted, names_shown
-from numpyro_rankings.readers.answers import rank_of_header, refuse_missing_items
+from numpyro_rankings.readers.answers import (
+    rank_of_header,
+    refuse_missing_items,
+    with_places_in_words,
+)
 from numpyro_rankings.readers.ballots import BLANK, OVERVOTE
 from numpyro_rankings.readers.grids import Column, Grid, first_places, table_of
 from numpyro_rankings.readers.headers import Table
@@ -58,6 +62,7 @@ def _ranks_in_order(grid: Grid, names: Sequence[str], spec: QuestionSpec) -> lis
     contests, or that there is a column beside the ranks.
     """
     ranks = {name: rank for name in names if (rank := rank_of_header(name)) is not None}
+    ranks = with_places_in_words(ranks, names) if ranks else {}
     if len(set(ranks.values())) == len(names):
         return sorted(names, key=ranks.__getitem__)
     if spec.patterns and (not ranks or (len(ranks) < len(names) and 1 not in ranks.values())):
