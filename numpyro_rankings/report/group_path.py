@@ -84,8 +84,9 @@ def group_path(
     probability. The number that lasts over the widest range of effective sizes depends little on
     how many rankings there are, unless its range ends with them: :func:`lasting_number` returns it.
 
-    The numbers go up to **max_components**, or until two in a row are nowhere the most probable and
-    have far less evidence than a smaller one at the largest size.
+    The numbers go up to **max_components**, or until two in a row are nowhere the most probable, at
+    sizes of no fewer rankings than components, and have far less evidence than a smaller one at the
+    largest size.
 
     A component without a common order is not counted as a group: its judges follow none of the
     others. Its agreement is below 3 divided by its size, which chance alone may make, but at least
@@ -154,7 +155,7 @@ def group_path(
             if after_number is not None:
                 warmup, kernel = run.num_sweeps - run.num_draws, TemperedMixture(family, number)
                 after_number(number, as_used(run.as_mcmc(), kernel, warmup))
-            is_enough = _is_enough([*_weighted(numbers, log_prior)])
+            is_enough = _is_enough([*_weighted(numbers, log_prior)], effective_sizes)
             if is_enough:
                 break
     if not numbers:
@@ -376,12 +377,14 @@ def _checked_prior(prior: Sequence[float] | None, max_components: int) -> np.nda
     return np.log(weights / weights.sum())
 
 
-def _is_enough(values: Sequence[np.ndarray]) -> bool:
+def _is_enough(values: Sequence[np.ndarray], sizes: Sequence[float]) -> bool:
     """Whether the last two numbers are not needed at any effective size, the largest one last."""
     if len(values) < 3:
         return False
-    lead = np.max(values[:-2], axis=0) - np.maximum(values[-1], values[-2])
-    return bool(np.all(lead > 0) and lead[-1] > _MUCH_LESS)
+    lead = np.max(values[:-2], axis=0) - values[-2:]
+    # with fewer rankings than components all numbers are about as probable
+    has_rankings = np.asarray(sizes) >= [[len(values) - 1], [len(values)]]
+    return bool(np.all(lead[has_rankings] > 0) and np.all(lead[:, -1] > _MUCH_LESS))
 
 
 def stretches(path: Any) -> list[Stretch]:

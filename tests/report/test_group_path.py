@@ -223,13 +223,23 @@ def test_bad_settings_are_refused_before_the_first_ladder(settings, message):
 
 
 def test_numbers_that_are_not_needed_are_not_tried():
+    sizes = [4, 10, 100]
     one, two = np.array([0.0, -5.0, -90.0]), np.array([-0.1, -4.0, -60.0])
     worse = np.array([-0.2, -6.0, -75.0])
-    assert not _is_enough([one, two])
-    assert not _is_enough([one, two, worse])  # the smaller two are needed themselves
-    assert _is_enough([one, two, worse, worse - 1])
-    assert not _is_enough([one, two, worse, np.array([-0.2, -3.0, -75.0])])
-    assert not _is_enough([one, two, worse, np.array([-0.2, -6.0, -65.0])])
+    assert not _is_enough([one, two], sizes)
+    assert not _is_enough([one, two, worse], sizes)  # the smaller two are needed themselves
+    assert _is_enough([one, two, worse, worse - 1], sizes)
+    assert not _is_enough([one, two, worse, np.array([-0.2, -3.0, -75.0])], sizes)
+    assert not _is_enough([one, two, worse, np.array([-0.2, -6.0, -65.0])], sizes)
+
+
+def test_a_number_is_needed_only_by_as_many_rankings():
+    one, two = np.array([0.0, -5.0, -90.0]), np.array([-0.1, -4.0, -60.0])
+    most = np.array([0.5, -6.0, -75.0])  # with the fewest rankings
+    less = np.array([-0.2, -6.0, -75.0])
+    for values, least in (([most, less], 3), ([less, most], 4)):
+        assert _is_enough([one, two, *values], [least - 0.1, 10, 100])
+        assert not _is_enough([one, two, *values], [least, 10, 100])
 
 
 @pytest.mark.slow
