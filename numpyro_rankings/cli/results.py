@@ -297,6 +297,7 @@ def print_diagnostics(findings: "Findings", out: Path, status: "Status | None" =
     """Print whether the run can be trusted, what to do next, and where the results are."""
     from numpyro_rankings.report.answers import files_in_words
     from numpyro_rankings.report.glossary import R_HAT_EXPLAINED
+    from numpyro_rankings.report.judgements import r_star_in_words
     from numpyro_rankings.report.next_steps import next_steps
 
     if findings.calibration is not None:
@@ -318,6 +319,9 @@ def print_diagnostics(findings: "Findings", out: Path, status: "Status | None" =
             f"{number(row['ess_bulk'], ',.0f'):>10}{number(row['ess_tail'], ',.0f'):>10}"
             f"{row['note'] or number(row['r_hat'], '.3f'):>10}"
         )
+    if findings.r_star is not None:
+        print()
+        _print_wrapped(r_star_in_words(findings.r_star))
     print(f"\n{findings.verdict.headline}")
     for reason in findings.verdict.reasons:
         _print_wrapped(reason, "  ")

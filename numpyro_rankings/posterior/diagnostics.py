@@ -8,6 +8,7 @@ from numpyro.infer import MCMC
 
 from numpyro_rankings.posterior.boosted_trees import class_probabilities
 from numpyro_rankings.posterior.convergence import blocks, convergence, r_hats
+from numpyro_rankings.posterior.partitions import evenly
 from numpyro_rankings.words import LABEL_FREE_QUANTITIES, listed, quantity_name, with_article
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ OVERFLOW_BAD = 0.01  # share of the draws; a few draws that lack a slot do not c
 _DIVERGING_BAD, _MAX_DEPTH_CARE = 0.01, 0.01  # shares of the draws
 _ENERGY_FRACTION_CARE = 0.3  # Betancourt's
 _SITES_NAMED = 3
-_LEARN_FROM, _LEAST_R_STAR = 0.7, 20  # share of the draws, and their number
+_LEARN_FROM, LEAST_R_STAR = 0.7, 20  # share of the draws, and their number in a chain
 _COLUMNS = "mean", "sd", "ess_bulk", "ess_tail", "r_hat"
 
 
@@ -176,15 +177,15 @@ def r_star(
         labels are taken, or arrays (chains, draws, …) by name, such as
         ``run.get_samples(group_by_chain=True)``.
     :param split: whether the halves of a chain count as two, so that a drift is seen too.
-    :param max_draws: of each chain: if there are more, only every second, third, … is taken.
+    :param max_draws: of each chain: if there are more, as many are taken, evenly spaced.
     :param num_draws: number of draws of R* for its uncertainty.
     :param seed: of the random numbers.
     :raises ValueError: if a draw is not finite, there are fewer than 20 of each chain, nothing
         moves, or there is a single chain that is not split.
     :raises TypeError: if ``data`` is anything else.
     """
-    if max_draws < _LEAST_R_STAR or num_draws < 1:
-        raise ValueError(f"max_draws must be at least {_LEAST_R_STAR}, and num_draws positive")
+    if max_draws < LEAST_R_STAR or num_draws < 1:
+        raise ValueError(f"max_draws must be at least {LEAST_R_STAR}, and num_draws positive")
     scalars: dict[str, np.ndarray] = {}
     if isinstance(data, Mapping) and "posterior" not in data:
         for name, x in data.items():
@@ -198,9 +199,9 @@ def r_star(
         if not np.isfinite(x).all():
             raise ValueError(f"some draws of {name} are NaN or infinite")
     draws = np.stack(list(moving.values()), axis=2)  # (chains, draws, quantities)
-    draws = draws[:, :: -(-draws.shape[1] // max_draws)]
-    if draws.shape[1] < _LEAST_R_STAR:
-        raise ValueError(f"R* needs at least {_LEAST_R_STAR} draws of each chain")
+    draws = draws[:, evenly(draws.shape[1], max_draws)]
+    if draws.shape[1] < LEAST_R_STAR:
+        raise ValueError(f"R* needs at least {LEAST_R_STAR} draws of each chain")
     if split:
         half = draws.shape[1] // 2
         draws = np.concatenate([draws[:, :half], draws[:, -half:]])

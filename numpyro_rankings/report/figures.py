@@ -25,7 +25,7 @@ from numpyro_rankings.report.answers import (
     short_order,
 )
 from numpyro_rankings.report.findings import Findings, labels_of_draws
-from numpyro_rankings.report.judgements import Fit, judge_fit
+from numpyro_rankings.report.judgements import Fit, judge_fit, r_star_in_words
 from numpyro_rankings.report.page import Figure, embedded_figure
 from numpyro_rankings.words import number, quantity_name, value
 
@@ -281,6 +281,7 @@ class Chains(NamedTuple):
     rows: Sequence[Sequence[str]]
     with_traces: bool
     traces: Sequence[Figure]
+    r_star: str  # in words
     r_hat_good: str = str(R_HAT_GOOD)
     ess_good: str = str(ESS_GOOD)
 
@@ -309,4 +310,5 @@ def traces(findings: Findings, shown: int = _TRACES_SHOWN) -> Chains:
     figures = [
         embedded_figure(plots.plot_trace(findings.data, name, draws)) for name in moving[:shown]
     ]
-    return Chains(rows, shown > 0, figures)
+    r_star = "" if findings.r_star is None else r_star_in_words(findings.r_star)
+    return Chains(rows, shown > 0, figures, r_star)

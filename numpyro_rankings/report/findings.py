@@ -29,14 +29,17 @@ from numpyro_rankings.posterior.bloc_orders import TooManyOrderingsError
 from numpyro_rankings.posterior.blocs import MOST_WORK, NoBlocsError, search_work
 from numpyro_rankings.posterior.calibration import PosteriorSBC
 from numpyro_rankings.posterior.diagnostics import (
+    LEAST_R_STAR,
     NUM_COMPONENTS,
     R_HAT_BAD,
     STACKING_WEIGHTS,
+    RStar,
     Verdict,
     allows_intervals,
     as_dataset,
     diagnostics_table,
     posterior_of,
+    r_star,
     verdict,
 )
 from numpyro_rankings.posterior.draws import Draws
@@ -99,6 +102,7 @@ class Findings(NamedTuple):
       for a single population, or if it is not known.
     - **table** - the diagnostics.
     - **verdict** - whether the run can be trusted.
+    - **r_star** - of the quantities in the table together; None of a single chain or of few draws.
     - **checks** - predictive checks, None if there are none.
     - **details** - how the run was made, by name.
     - **blocs** - the coarse view of the draws of all chains, whatever the weights of these; None if
@@ -146,6 +150,7 @@ class Findings(NamedTuple):
     shares_by: SharesBy | None = None
     item_effects: ItemEffects | None = None
     calibration: PosteriorSBC | None = None
+    r_star: RStar | None = None
 
     @property
     def family(self) -> RankingFamily | None:
@@ -301,9 +306,22 @@ def findings_of(
         mistakes=_mistakes(described),
         weights=_weights_of_judges(rankings),
         weighting=_weighting(rankings),
+        r_star=_r_star(data, table),
     )
     of_blocs, why_none = _blocs_of(findings, rankings, blocs)
     return findings._replace(blocs=of_blocs, no_blocs=why_none)
+
+
+def _r_star(data: Any, table: "pd.DataFrame") -> RStar | None:
+    """Return R*, of as many draws as are about independent."""
+    sizes = posterior_of(data).sizes
+    ess = table[["ess_bulk", "ess_tail"]].min(axis=None)  # NaN if nothing moves
+    if sizes["chain"] < 2 or np.isnan(ess) or not np.isfinite(table["sd"]).all():
+        return None
+    independent = int(min(ess / sizes["chain"], sizes["draw"]))
+    if independent < LEAST_R_STAR:
+        return None
+    return r_star(data, max_draws=independent)
 
 
 def _mistakes(posterior: Any) -> np.ndarray | None:

@@ -17,6 +17,7 @@ from numpyro_rankings.posterior.diagnostics import (
     R_HAT_APART,
     R_HAT_BAD,
     R_HAT_GOOD,
+    RStar,
     diagnostics_table,
     posterior_of,
 )
@@ -112,6 +113,16 @@ def worst_of(table: "pd.DataFrame") -> tuple[float, float]:
     if not len(moving):
         return math.nan, math.inf
     return float(moving["r_hat"].max()), float(moving[["ess_bulk", "ess_tail"]].min(axis=None))
+
+
+def r_star_in_words(found: RStar) -> str:
+    """Say what R* is, and whether it can tell the chains apart."""
+    low, high = found.interval(0.9)
+    return (
+        "R* looks at all of these quantities together, and is about 1 for chains that look alike: "
+        f"{found.value:.2f} (90% interval {low:.2f} to {high:.2f}), so that the chains "
+        f"{'can' if low > 1 else 'cannot'} be told apart."
+    )
 
 
 def _cause(level: Level, r_hat: float, ess: float) -> Cause:

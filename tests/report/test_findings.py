@@ -10,17 +10,26 @@ import jax
 import numpy as np
 import pytest
 from helpers.command_line import QUICK_FIT, SOI
-from helpers.fabricated import apart, fabricated_mcmc, fabricated_weights_mcmc, with_groups
+from helpers.fabricated import (
+    apart,
+    fabricated_mcmc,
+    fabricated_partition_mcmc,
+    fabricated_weights_mcmc,
+    with_groups,
+)
 
 from numpyro_rankings import read_rankings, to_inference_data, words
 from numpyro_rankings.cli import fit, main
 from numpyro_rankings.cli.session import Sampled
 from numpyro_rankings.datasets import simulate_mallows_mixture
 from numpyro_rankings.posterior import PartitionProfile, diagnostics, holds
+from numpyro_rankings.posterior.diagnostics import posterior_of
 from numpyro_rankings.report import Findings, findings_of, write_report
 from numpyro_rankings.report import findings as module
 from numpyro_rankings.report.answers import short_answers
+from numpyro_rankings.report.figures import traces
 from numpyro_rankings.report.glossary import how_found
+from numpyro_rankings.report.judgements import r_star_in_words
 from numpyro_rankings.report.next_steps import next_steps
 
 DETAILS = re.compile(
@@ -322,3 +331,35 @@ def test_columns_about_the_judges(small):
     about = {"region": ["N", float("nan"), None, "S"] * 10}
     write_report("page.html", mcmc, small, checks=None, about=about)
     assert "(no answer)" in open("page.html", encoding="utf-8").read()
+
+
+@pytest.mark.parametrize("differs", [False, True])
+def test_chains_that_only_r_star_tells_apart(differs):
+    """It is of as many draws as are about independent."""
+    groups = np.arange(20) % 2
+    data = to_inference_data(
+        fabricated_partition_mcmc(groups, chains=4, draws=1000), log_likelihood=False
+    )
+    posterior = posterior_of(data)
+    if differs:
+        # correlated in one chain, with the same margins
+        ranks = np.argsort(np.argsort(posterior["alpha"][-1].values))
+        posterior["log_joint"][-1] = np.sort(posterior["log_joint"][-1].values)[ranks]
+    found = findings_of(data, reference=groups)
+    assert found.table["r_hat"].max() < 1.01
+    independent = int(found.table[["ess_bulk", "ess_tail"]].min(axis=None) / 4)
+    assert independent < 1000
+    assert found.r_star.value == diagnostics.r_star(data, max_draws=independent).value
+    words = r_star_in_words(found.r_star)
+    assert f"{found.r_star.value:.2f} (90% interval" in words
+    assert ("can be told apart" in words) == differs
+    assert ("cannot be told apart" in words) != differs
+    assert r_star_in_words(found.r_star) == traces(found, 0).r_star
+
+
+@pytest.mark.parametrize(("chains", "draws"), [(1, 1000), (4, 15)])
+def test_there_is_no_r_star_of_one_chain_and_of_few_draws(chains, draws):
+    groups = np.arange(20) % 2
+    mcmc = fabricated_partition_mcmc(groups, chains=chains, draws=draws)
+    found = findings_of(to_inference_data(mcmc, log_likelihood=False), reference=groups)
+    assert found.r_star is None and traces(found, 0).r_star == ""
