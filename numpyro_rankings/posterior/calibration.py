@@ -5,23 +5,28 @@ draw of :math:`p(θ, y' | y)`. So :math:`θ` is a draw of :math:`p(θ | y, y')`,
 other draws of this posterior is uniform, if the kernel is right and moves fast enough.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpyro.handlers import seed
+from numpyro.infer.mcmc import MCMCKernel
+from numpyro.infer.util import get_transforms
 from scipy.stats import binom
 
 from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.ops.checks import check_whole
-from numpyro_rankings.posterior.draws import Draws
+from numpyro_rankings.posterior.diagnostics import scalars_of
+from numpyro_rankings.posterior.draws import Draws, fitted_rankings, num_components_of
 from numpyro_rankings.posterior.partitions import evenly
 from numpyro_rankings.posterior.quantities import as_shown, label_free_quantities
-from numpyro_rankings.rankings import Rankings, refuse_weights
-from numpyro_rankings.words import quantity_name, with_article
+from numpyro_rankings.rankings import Orders, Rankings, refuse_weights
+from numpyro_rankings.words import listed, quantity_name, with_article
 
 __all__ = ["PosteriorSBC", "posterior_sbc"]
 
@@ -29,7 +34,12 @@ _FULL = (
     "the further rankings need more clusters than the kernel has slots: fit with a larger "
     "max_clusters"
 )
+_SIMULATE = "simulate= can say what further data are"
 _SIMULATED = 4000  # sets of uniform ranks, for the band and the p-values
+
+
+# from a random key and a draw, the arguments of the kernel's model and where it starts
+Simulate = Callable[[Array, Mapping[str, np.ndarray]], tuple[tuple, Mapping[str, Any]]]
 
 
 class PosteriorSBC(NamedTuple):
@@ -40,13 +50,14 @@ class PosteriorSBC(NamedTuple):
     - **p_values** - for each quantity, the probability that uniform ranks are somewhere as far from
       their expected numbers [2].
     - **num_draws** - L, the number of draws of each refit.
-    - **num_further** - the number of rankings that were simulated for each refit.
+    - **num_further** - the number of rankings that were simulated for each refit; None if a
+      function of the user's own has simulated them.
     """
 
     ranks: Mapping[str, np.ndarray]
     p_values: Mapping[str, float]
     num_draws: int
-    num_further: int
+    num_further: int | None
 
     def band(self, prob: float = 0.95) -> np.ndarray:
         """Return between which numbers of ranks 0, …, z lie, for all z at once, (L, 2).
@@ -76,15 +87,16 @@ class PosteriorSBC(NamedTuple):
 
 def posterior_sbc(
     key: Array,
-    kernel: GibbsKernel,
+    kernel: MCMCKernel,
     source: Any,
-    rankings: Rankings | None = None,
+    rankings: Rankings | Orders | None = None,
     *,
     num_replicates: int = 100,
     num_further: int | None = None,
     num_draws: int = 19,
     num_sweeps: int = 10,
     num_warmup: int | None = None,
+    simulate: Simulate | None = None,
 ) -> PosteriorSBC:
     """Check a fit by simulation from its own posterior [1].
 
@@ -98,7 +110,7 @@ def posterior_sbc(
 
     :param key: a JAX random key.
     :param kernel: that was run: a kernel of rankings by itself, of one population, a mixture or a
-        process, without a pool of items.
+        process, without a pool of items, ties and covariates; with **simulate** any other.
     :param source: a run, an MCMC or the samples with all parameters, as for :class:`Draws`.
     :param rankings: that were fitted; a run and an MCMC know them.
     :param num_replicates: R, the number of refits, at most that of the draws. All of them share one
@@ -109,6 +121,13 @@ def posterior_sbc(
     :param num_sweeps: the number of sweeps from one of these to the next.
     :param num_warmup: the number of sweeps before them; by default 0, or those in which the rungs
         of a ladder are placed.
+    :param simulate: for other kernels and data, also those of NumPyro. It is called with a random
+        key and a draw, values by name, simulates further data from the draw, and returns two
+        things: the arguments of the kernel's model with all data, and the parameters from which
+        the kernel starts, which are those of the draw and, say, the labels of further judges.
+        Shapes are best the same for all draws. A kernel of NumPyro adapts only in **num_warmup**
+        sweeps, so that it is best given without adaptation. The ranks of a kernel that is not of
+        this package are those of all its sites, which should not depend on labels.
     :raises TypeError: if the rankings are not known.
     :raises ValueError: if the draws are of something else, or an argument is out of range.
 
@@ -123,72 +142,131 @@ def posterior_sbc(
     for name, value in (("num_replicates", num_replicates), ("num_draws", num_draws)):
         check_whole(name, value)
     check_whole("num_sweeps", num_sweeps)
-    draws = _checked(kernel, Draws.of(source, rankings))
-    fitted = draws.fitted
-    kernel = kernel.with_prior_of(fitted)
-    warmup = kernel.num_adaptation if num_warmup is None else num_warmup
-    check_whole("num_warmup", warmup, 0)
-    number = min(fitted.num_rankings, 200) if num_further is None else num_further
-    check_whole("num_further", number)
+    draws = _draws_of(kernel, source, rankings)
+    if simulate is not None and num_further is not None:
+        raise ValueError("simulate says how many further data there are: leave num_further out")
     key_rows, *keys = jax.random.split(key, 1 + num_replicates)
     rng = np.random.default_rng(np.asarray(jax.random.bits(key_rows, (4,), "uint32")))
-    # the same judges in all replicates, so that shapes are the same
-    like = rng.choice(np.repeat(np.arange(fitted.num_rows), fitted.counts), number)
-    flat = draws.flat()
-    most = draws.num_chains * draws.num_draws
+    if isinstance(kernel, GibbsKernel) and isinstance(draws, Draws) and draws.rankings is not None:
+        kernel = kernel.with_prior_of(draws.rankings)
+    if simulate is None:
+        draws = _checked(kernel, draws)
+        num_further = min(draws.fitted.num_rankings, 200) if num_further is None else num_further
+        check_whole("num_further", num_further)
+        simulate = _simulation(rng, kernel, draws, num_further)
+    flat = draws.flat() if isinstance(draws, Draws) else draws
+    most = len(next(iter(flat.values())))
     if num_replicates > most:
         raise ValueError(f"num_replicates is {num_replicates}, but there are {most} draws")
-
-    @jax.jit
-    def advance(state: Any, rankings: Rankings) -> Any:
-        def sweep_often(state: Any, number: int) -> Any:
-            def sweep(_: Array, state: Any) -> Any:
-                return kernel.sample(state, (rankings,), {})
-
-            return jax.lax.fori_loop(0, number, sweep, state)
-
-        def keep_one(state: Any, _: None) -> tuple[Any, Any]:
-            state = sweep_often(state, num_sweeps)
-            return state, (state.z, state.overflow)
-
-        return jax.lax.scan(keep_one, sweep_often(state, warmup), None, length=num_draws)[1]
-
+    adaptation = getattr(kernel, "num_adaptation", 0)
+    warmup = adaptation if num_warmup is None else num_warmup
+    check_whole("num_warmup", warmup, 0)
+    refit = _Refit(kernel, warmup, num_sweeps, num_draws)
     found = []
     for one, k in zip(keys, evenly(most, num_replicates), strict=True):
-        key_lists, key_start = jax.random.split(one)
-        z = {name: np.asarray(x[k]) for name, x in flat.items()}
+        key_data, key_start = jax.random.split(one)
+        args, start = simulate(key_data, {name: np.asarray(x[k]) for name, x in flat.items()})
+        found.append(refit(key_start, args, start))
+    # the replicates stand as chains, the simulated draw of each is the first of its chain
+    samples = {name: np.stack([x[name] for x in found]) for name in found[0]}
+    ranks = _ranks_of(rng, _scalars_of(kernel, samples, args))
+    uniform = np.sort(_least_tails(_uniform_ranks(num_replicates, num_draws), num_draws))
+    p_values = {name: _p_value(x, uniform, num_draws) for name, x in ranks.items()}
+    return PosteriorSBC(ranks, p_values, num_draws, num_further)
+
+
+class _Refit:
+    """Goes on from a draw with the data and further ones; all of one shape share a program."""
+
+    def __init__(self, kernel: MCMCKernel, warmup: int, num_sweeps: int, num_draws: int) -> None:
+        self._kernel, self._warmup = kernel, warmup
+
+        @jax.jit
+        def advance(state: Any, args: tuple) -> Any:
+            def sweep_often(state: Any, number: int) -> Any:
+                def sweep(_: Array, state: Any) -> Any:
+                    return kernel.sample(state, args, {})
+
+                return jax.lax.fori_loop(0, number, sweep, state)
+
+            def keep_one(state: Any, _: None) -> tuple[Any, Any]:
+                state = sweep_often(state, num_sweeps)
+                return state, (self._sites(state, args), getattr(state, "overflow", False))
+
+            return jax.lax.scan(keep_one, sweep_often(state, warmup), None, length=num_draws)[1]
+
+        self._advance = advance
+
+    def __call__(self, key: Array, args: tuple, start: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """Return the sites at the start and of the later draws, (1 + L, …) by name."""
+        kernel, begin = self._kernel, dict(start)
+        if isinstance(kernel, GibbsKernel) or getattr(kernel, "model", None) is None:
+            state = kernel.init(key, self._warmup, begin, args, {})
+            first = self._sites(state, args)
+        else:  # it starts from unconstrained values
+            transforms = get_transforms(seed(kernel.model, key), args, {}, begin)
+            if absent := transforms.keys() - begin.keys():
+                raise ValueError(f"the parameters to start from lack {listed(sorted(absent))}")
+            begin = {name: x.inv(begin[name]) for name, x in transforms.items()}
+            state = kernel.init(key, self._warmup, begin, args, {})
+            first = self._sites(state, args)
+            for name in transforms:
+                if not np.allclose(first[name], start[name], rtol=1e-3, atol=1e-5):
+                    raise ValueError(
+                        f"{type(kernel).__name__} does not start from the given {name}"
+                    )
+        later, is_full = self._advance(state, args)
+        if np.asarray(is_full).any():
+            raise ValueError(_FULL)
+        return jax.tree.map(lambda x, y: np.concatenate([np.asarray(x)[None], y]), first, later)
+
+    def _sites(self, state: Any, args: tuple) -> Any:
+        sites = attrgetter(self._kernel.sample_field)(state)
+        return self._kernel.postprocess_fn(args, {})(sites)
+
+
+def _simulation(rng: np.random.Generator, kernel: Any, draws: Draws, number: int) -> Simulate:
+    """Return what simulates further rankings of the same judges each time, so that shapes are."""
+    fitted = draws.fitted
+    like = rng.choice(np.repeat(np.arange(fitted.num_rows), fitted.counts), number)
+
+    def simulate(key: Array, z: Mapping[str, np.ndarray]) -> tuple[tuple, dict[str, Any]]:
         labels = _further_labels(rng, kernel, draws, z, number)
-        both = _with_further(key_lists, draws, z, labels, like)
         start = dict(z)
         if draws.labels is not None:
             start["assignments"] = np.concatenate([z["assignments"], labels])
-        state = kernel.init(key_start, warmup, start, (both,), {})
-        later, is_full = advance(state, both)
-        if np.asarray(is_full).any():
-            raise ValueError(_FULL)
-        found.append(
-            jax.tree.map(lambda x, y: np.concatenate([np.asarray(x)[None], y]), state.z, later)
-        )
-    samples = {name: np.stack([x[name] for x in found]) for name in found[0]}
-    # the replicates stand as chains, the simulated draw of each is the first of its chain
-    stand_in = Draws.of_kernel(samples, kernel.num_components, both, kernel=type(kernel).__name__)
-    ranks = _ranks_of(rng, stand_in)
-    uniform = np.sort(_least_tails(_uniform_ranks(num_replicates, num_draws), num_draws))
-    p_values = {name: _p_value(x, uniform, num_draws) for name, x in ranks.items()}
-    return PosteriorSBC(ranks, p_values, num_draws, number)
+        return (_with_further(key, draws, z, labels, like),), start
+
+    return simulate
 
 
-def _checked(kernel: GibbsKernel, draws: Draws) -> Draws:
-    """Refuse kernels and draws from which further rankings cannot be simulated here."""
-    family, name = draws.check_family(), type(kernel).__name__
-    if draws.kernel and draws.kernel != name:
-        raise ValueError(f"the draws are of {draws.kernel}, not of {name}")
+def _draws_of(kernel: MCMCKernel, source: Any, rankings: Any) -> Draws | dict[str, np.ndarray]:
+    """Return the draws, of a kernel that is not of this package the samples, (D, …) by name."""
+    if isinstance(kernel, GibbsKernel):
+        draws = Draws.of(source, rankings)
+        if draws.kernel and draws.kernel != type(kernel).__name__:
+            raise ValueError(f"the draws are of {draws.kernel}, not of {type(kernel).__name__}")
+        return draws
+    samples = source if isinstance(source, Mapping) else source.get_samples()
+    return {name: np.asarray(x) for name, x in samples.items()}
+
+
+def _checked(kernel: MCMCKernel, draws: Any) -> Draws:
+    """Return the draws, unless further rankings cannot be simulated from them here."""
+    name = type(kernel).__name__
+    if not isinstance(draws, Draws):
+        raise TypeError(f"{name} is not of this package; {_SIMULATE}")
+    family = draws.check_family()
     if family.has_pool:
-        raise ValueError(f"{name} is not checked so: further rankings may have items of the pool")
+        raise ValueError(
+            f"{name} is not checked so: further rankings may have items of the pool; {_SIMULATE}"
+        )
     if draws.sites is not None or draws.lacks_empty:
         raise ValueError("the draws must have all parameters of a kernel by itself: give the run")
     if draws.orders is not None or draws.covariates is not None:
-        raise ValueError("the judges must be without ties, comparisons and covariates")
+        raise ValueError(
+            f"the judges must be without ties, comparisons and covariates; {_SIMULATE}"
+        )
     refuse_weights(draws.fitted, "posterior SBC")
     return draws
 
@@ -246,20 +324,33 @@ def _with_further(
     return Rankings._make(leaves, static)
 
 
-def _ranks_of(rng: np.random.Generator, draws: Draws) -> dict[str, np.ndarray]:
+def _scalars_of(
+    kernel: MCMCKernel, samples: Mapping[str, np.ndarray], args: tuple
+) -> dict[str, np.ndarray]:
+    """Return the quantities whose ranks are taken, each (R, 1 + L), by their names."""
+    if not isinstance(kernel, GibbsKernel):
+        return {k: y for name, x in samples.items() for k, y in scalars_of(name, x).items()}
+    draws = Draws.of_kernel(samples, num_components_of(kernel), kernel=type(kernel).__name__)
+    draws = draws.with_rankings(fitted_rankings(kernel, args, {}))
+    quantities = label_free_quantities(draws)
+    shown, top_items = as_shown(quantities, draws.items or ())
+    labels = {"top_weights": top_items}
+    return {
+        k: y for name, x in shown.items() for k, y in scalars_of(name, x, labels.get(name)).items()
+    }
+
+
+def _ranks_of(rng: np.random.Generator, scalars: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the rank of the first draw of each chain among the others, (R,), by quantity."""
-    quantities, top_items = as_shown(label_free_quantities(draws), draws.fitted.items)
     ranks = {}
-    for name, values in quantities.items():
-        columns = values.reshape(*values.shape[:2], -1)
-        for k in range(columns.shape[2]):
-            first, later = columns[:, :1, k], columns[:, 1:, k]
-            if np.ptp(columns[..., k]) == 0:
-                continue
-            equal = (later == first).sum(1)
-            index = top_items[k] if name == "top_weights" else k + 1
-            shown = name if values.ndim == 2 else f"{name}[{index}]"
-            ranks[shown] = (later < first).sum(1) + rng.integers(0, equal + 1)
+    for name, values in scalars.items():
+        if np.ptp(values) == 0:
+            continue
+        first, later = values[:, :1], values[:, 1:]
+        equal = (later == first).sum(1)
+        if equal.min() == later.shape[1]:  # the order of equal values would hide it
+            raise ValueError(f"{name} never moves from where it starts")
+        ranks[name] = (later < first).sum(1) + rng.integers(0, equal + 1)
     return ranks
 
 

@@ -19,6 +19,7 @@ class CalibrationShown(NamedTuple):
 def calibration_in_words(found: PosteriorSBC) -> str:
     """Return how the fit was checked, and what came out."""
     refits = plural(len(next(iter(found.ranks.values()))), "refit")
+    assert found.num_further is not None
     further = plural(found.num_further, "further ranking")
     return f"Posterior SBC, {refits} of {further} simulated from the fit: {found.in_words}"
 

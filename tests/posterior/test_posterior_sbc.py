@@ -5,9 +5,11 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro
 import numpyro.distributions as dist
 import pytest
 from helpers.chains import sampled
+from numpyro.infer import MCMC, NUTS
 from scipy.stats import binom
 
 from numpyro_rankings import PartialOrders, Rankings
@@ -118,6 +120,10 @@ def test_what_is_not_checked_is_refused():
     ties = PartialOrders.from_buckets([[0, [1, 2], 3, 4]] * 3, num_items=5)
     with pytest.raises(ValueError, match="without ties"):
         posterior_sbc(key, kernel, samples, ties)
+    with pytest.raises(ValueError, match="leave num_further out"):
+        posterior_sbc(key, kernel, samples, JUDGES, num_further=3, simulate=lambda key, draw: ())
+    with pytest.raises(TypeError, match="NUTS is not of this package; simulate= can say"):
+        posterior_sbc(key, NUTS(lambda: None), samples)
     with pytest.raises(ValueError, match="power 1"):
         posterior_sbc(key, TemperedMixture("plackett-luce", 2, power=0.5), samples, JUDGES)
     with pytest.raises(ValueError, match="further rankings may have items of the pool"):
@@ -138,3 +144,71 @@ def test_a_ladder_keeps_the_prior_of_the_shares_with_more_rankings():
     for one, kappa in ((kernel, math.lgamma(8) / 2), (kernel.with_prior_of(JUDGES), 35 / 20)):
         state = one.init(jax.random.key(0), 0, None, (many,), {})
         assert float(state.z["alpha"]) == pytest.approx(2 * kappa)
+
+
+class StartsElsewhere(NUTS):
+    def init(self, rng_key, num_warmup, init_params, model_args, model_kwargs):
+        return super().init(rng_key, num_warmup, None, model_args, model_kwargs)
+
+
+def test_a_kernel_of_numpyro_with_data_that_the_user_simulates():
+    """A normal mean and its scale by NUTS, and further data that are of another scale."""
+
+    def model(y):
+        mean = numpyro.sample("mean", dist.Normal(0.0, 2.0))
+        scale = numpyro.sample("scale", dist.HalfNormal(2.0))
+        numpyro.deterministic("ratio", mean / scale)
+        numpyro.sample("y", dist.Normal(mean, scale), obs=y)
+
+    def nuts(step_size):
+        return NUTS(model, step_size=step_size, adapt_step_size=False, adapt_mass_matrix=False)
+
+    y = 1.0 + np.random.default_rng(0).normal(size=12)
+    kernel = nuts(0.2)
+    mcmc = MCMC(kernel, num_warmup=200, num_samples=400, progress_bar=False)
+    mcmc.run(jax.random.key(0), y)
+
+    def check(factor, kernel=kernel):
+        def simulate(key, draw):
+            more = draw["mean"] + factor * draw["scale"] * jax.random.normal(key, (12,))
+            return (jnp.concatenate([y, more]),), draw
+
+        settings = {"num_replicates": 100, "num_draws": 9, "num_sweeps": 3}
+        return posterior_sbc(jax.random.key(1), kernel, mcmc, simulate=simulate, **settings)
+
+    found = check(1.0)
+    assert set(found.ranks) == {"mean", "scale", "ratio"} and found.num_further is None
+    assert least_of(found) > FALSE_ALARM, found.p_values
+    found = check(2.0)
+    assert least_of(found) < FALSE_ALARM, found.p_values
+
+    with pytest.raises(ValueError, match="never moves from where it starts"):
+        check(1.0, nuts(2.0))  # rejects all
+    with pytest.raises(ValueError, match="StartsElsewhere does not start from the given"):
+        check(1.0, StartsElsewhere(model))
+
+    def elsewhere(key, draw):
+        return (y,), {"mean": draw["mean"]}
+
+    with pytest.raises(ValueError, match="to start from lack scale"):
+        posterior_sbc(jax.random.key(1), kernel, mcmc, simulate=elsewhere, num_replicates=1)
+
+
+def test_judges_who_tie_items_are_simulated_by_the_user():
+    """The two first items of each judge are tied."""
+    orderings = RNG.permuted(np.tile(np.arange(4), (12, 1)), axis=1)
+
+    def tied(orderings):
+        return PartialOrders.from_buckets([[[a, b], c, d] for a, b, c, d in orderings], num_items=4)
+
+    def simulate(key, draw):
+        scores = np.log(draw["weights"]) + jax.random.gumbel(key, (12, 4))
+        return (tied(np.concatenate([orderings, np.argsort(-scores, axis=1)]).tolist()),), draw
+
+    kernel = PlackettLuceGibbs()
+    draws = draws_of(kernel, tied(orderings.tolist()))
+    found = posterior_sbc(
+        jax.random.key(2), kernel, draws, simulate=simulate, **SHORT | {"num_replicates": 100}
+    )
+    assert "top_weights[item 1]" in found.ranks
+    assert least_of(found) > FALSE_ALARM, found.p_values
