@@ -118,7 +118,7 @@ def test_the_table_of_a_run_is_saved():
 
 @pytest.mark.slow
 def test_jupyter_shows_the_table_of_a_run(monkeypatch):
-    """In the environment of the notebooks, see .ci/slow: the others have no Jupyter."""
+    """In the environment of the notebooks, see .ci/run: the others have no Jupyter."""
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
     monkeypatch.setenv(QUICK, "1")
     notebook = nbformat.read(FOLDER / "runs_at_hand.ipynb", as_version=4)
