@@ -20,6 +20,9 @@ from dataclasses import field, fields
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
+from numpyro_rankings.words.commands import OF_FIT
+from numpyro_rankings.words.options import alike, meant_by, options_like
+
 PROGRAM = "numpyro-rankings"
 MAX_CLUSTERS = 64  # default of --max-clusters
 MOST_CLUSTERS = 32767  # labels are at most 16-bit integers
@@ -75,7 +78,7 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         wrong = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
         if wrong:
-            message += _did_you_mean(_alike(wrong[1], re.split("[', ]+", wrong[2])))
+            message += _did_you_mean(alike(wrong[1], re.split("[', ]+", wrong[2])))
         raise UserError(f"{message} (see {self.prog} --help)")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -86,7 +89,7 @@ class Parser(argparse.ArgumentParser):
                 flag = word.partition("=")[0]
                 if re.match("--[A-Za-z]", flag) and not self._get_option_tuples(flag):
                     if flag not in self._option_string_actions:
-                        meant = _did_you_mean(self._options_like(flag))
+                        meant = self._meant_by(flag)
                         taker = self._option_string_actions.get(before)
                         if not meant and taker is not None and taker.nargs is None:
                             meant = f"; if it is the value of {before}, write {before}={word}"
@@ -100,40 +103,13 @@ class Parser(argparse.ArgumentParser):
             return value
         return super()._get_values(action, arg_strings)
 
-    def _options_like(self, flag: str) -> list[str]:
-        """Return the options that may be meant by one that does not exist."""
-        known = self._option_string_actions
-        if meant := [x for x in _MEANT.get(flag.lower(), ()) if x in known]:
-            return meant
-        return _alike(flag.lower(), list(known))
-
-
-# options as people type them: those of other programs, and the words of the page
-_MEANT = {
-    **dict.fromkeys(
-        ("--groups", "--clusters", "--k", "--num-groups", "--num-clusters"),
-        ("--components", "--blocs", "--max-clusters"),
-    ),
-    **dict.fromkeys(("--output", "--outdir", "--results", "--folder"), ("--out", "--plot")),
-    **dict.fromkeys(("--samples", "--iterations", "--iter", "--sweeps"), ("--draws",)),
-    **dict.fromkeys(("--burnin", "--burn-in", "--burn"), ("--warmup",)),
-    **dict.fromkeys(("--ties", "--tie"), ("--overvote",)),
-    **dict.fromkeys(("--sep", "--delimiter"), ("--separator",)),
-    **dict.fromkeys(("--id", "--voter", "--respondent", "--user"), ("--judge", "--names")),
-    **dict.fromkeys(("--frequency", "--n"), ("--count",)),
-    **dict.fromkeys(("--weights", "--survey-weights", "--wt"), ("--weight",)),
-    **dict.fromkeys(("--na", "--na-values", "--nan"), ("--missing",)),
-    **dict.fromkeys(("--format", "--type"), ("--layout",)),
-    **dict.fromkeys(("--time-limit", "--timeout"), ("--minutes",)),
-    "--overwrite": ("--force",),
-    "--quiet": ("--no-progress",),
-}
-
-
-def _alike(word: str, words: Sequence[str]) -> list[str]:
-    import difflib  # only after a mistake
-
-    return difflib.get_close_matches(word, words, n=2)
+    def _meant_by(self, flag: str) -> str:
+        """Ask for the option that may be meant by one that does not exist."""
+        words, known = meant_by(flag), options_like(flag, self._option_string_actions)
+        of_fit = [x for x in (flag, *words) if x in OF_FIT]
+        if of_fit and not (words and known):  # others are alike by chance
+            return f"; did you mean {of_fit[0]} of {PROGRAM} fit?"
+        return _did_you_mean(known)
 
 
 def _did_you_mean(names: Sequence[str]) -> str:

@@ -82,14 +82,25 @@ def _cache(name: str) -> Path | None:
     return None
 
 
-def check_backends() -> None:
-    """Refuse a JAX_PLATFORMS or MPLBACKEND that does not exist before the work, not after it."""
+def check_devices() -> None:
+    """Refuse a JAX_PLATFORMS that does not exist, or of which the machine has nothing."""
     import jax
 
+    settings: Any = jax.config
     try:
         jax.devices()
     except RuntimeError as error:
         raise UserError(" ".join(str(error).split())) from None
+    except AssertionError:  # JAX skips cuda without a GPU, and asserts that something is left
+        raise UserError(
+            f"JAX_PLATFORMS is {settings.jax_platforms}, and this machine has no such device "
+            "(set JAX_PLATFORMS='' to automatically choose one that it has)"
+        ) from None
+
+
+def check_backends() -> None:
+    """Refuse a JAX_PLATFORMS or MPLBACKEND that does not exist before the work, not after it."""
+    check_devices()
     if "MPLBACKEND" in os.environ:
         try:
             import matplotlib  # noqa: F401

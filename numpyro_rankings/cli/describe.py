@@ -16,6 +16,7 @@ from numpyro_rankings.cli.arguments import (
     note,
     take_options,
 )
+from numpyro_rankings.cli.compilation import check_backends
 from numpyro_rankings.cli.options import TableOptions
 from numpyro_rankings.cli.rankings_file import (
     FORMATS_IN_WORDS,
@@ -67,6 +68,8 @@ def _describe(args: argparse.Namespace, command: str) -> int:
 
         print(*map(in_one_line, describe_unsupported(unsupported)), sep="\n")
         return 0
+    if args.plot is not None:
+        check_backends()
     survey = _read_without_cycles(args.file, table)
     from numpyro_rankings.cli.describe_rankings import description
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -51,13 +52,27 @@ class TriedNumber(NamedTuple):
 
     number: int
     mcmc: Any  # the draws of its ladders
-    num_tried: int
-    most: int  # that are tried
+
+    @classmethod
+    def of(cls, ladders: Mapping[int, Any]) -> "TriedNumber":
+        """Return the most probable of the numbers of which these are the ladders."""
+        from numpyro_rankings.posterior.ladders import log_evidence
+
+        best = max(ladders, key=lambda number: log_evidence(ladders[number]).value)
+        return cls(best, ladders[best])
 
     @property
     def lengths(self) -> tuple[int, int]:
         """The numbers of sweeps and of draws of each ladder."""
         return self.mcmc.num_warmup + self.mcmc.num_samples, self.mcmc.num_samples
+
+
+class SoFar(NamedTuple):
+    """What a page is of, and in words how far that is."""
+
+    source: "Run | TriedNumber"
+    state: str
+    how_far: str
 
 
 if TYPE_CHECKING:
@@ -90,38 +105,42 @@ class InterimPage:
         if not self._is_due(run, 60 * progress.minutes()):
             return
 
-        def status() -> tuple[str, str]:
+        def so_far() -> SoFar:
             how_far = f"after {plural(run.num_sweeps, 'sweep')} of each chain"
-            return progress.state(run), how_far
+            return SoFar(run, progress.state(run), how_far)
 
-        self._try_to_show(run, status, progress)
+        self._try_to_show(so_far, progress)
 
-    def show_tried(self, tried: TriedNumber, progress: "Progress") -> None:
-        """Write the page if it is time for it, while numbers of components are tried."""
-        seconds = 60 * progress.minutes()
+    def show_tried(self, ladders: Mapping[int, Any], most: int, progress: "Progress") -> None:
+        """Write the page if it is time for it, while numbers of components are tried.
+
+        :param ladders: an MCMC of each number so far, and **most**, how many are tried.
+        """
+        seconds, num_tried = 60 * progress.minutes(), len(ladders)
         is_early = self._next > _FIRST and seconds < self._next
-        if tried.num_tried < 2 or is_early or self._spent + self._takes > _SHARE * seconds:
+        if num_tried < 2 or is_early or self._spent + self._takes > _SHARE * seconds:
             return
-        state = f"{tried.num_tried} of at most {plural(tried.most, 'component')} tried"
-        how_far = (
-            "while numbers of groups were tried: this is the most probable of those with up to "
-            f"{plural(tried.num_tried, 'component')}, and others may be more probable"
-        )
-        self._try_to_show(tried, lambda: (state, how_far), progress)
 
-    def _try_to_show(
-        self,
-        source: "Run | TriedNumber",
-        status: Callable[[], tuple[str, str]],
-        progress: "Progress",
-    ) -> None:
+        def so_far() -> SoFar:
+            tried = TriedNumber.of(ladders)
+            how_far = (
+                "while numbers of groups were tried: this is the fit with "
+                f"{plural(tried.number, 'component')}, the most probable of those with up to "
+                f"{num_tried} tried so far, and others may be more probable"
+            )
+            state = f"{num_tried} of at most {plural(most, 'component')} tried"
+            return SoFar(tried, state, how_far)
+
+        self._try_to_show(so_far, progress)
+
+    def _try_to_show(self, so_far: "Callable[[], SoFar]", progress: "Progress") -> None:
         """Write the page, or say why not.
 
-        :param status: returns the state in words, and how far the source is.
+        :param so_far: returns what it is of; an error in it is told like one of the page.
         """
         start = 60 * progress.minutes()
         try:
-            self._show(source, status, progress, _SHARE * start - self._spent)
+            self._show(so_far, progress, _SHARE * start - self._spent)
         except HopelessError:
             raise
         except Exception as error:  # whatever it is, the run is worth more than the page
@@ -173,16 +192,10 @@ class InterimPage:
         run.check_if_due()
         return run.last_check is not None and run.last_check.rhat < _RHAT
 
-    def _show(
-        self,
-        source: "Run | TriedNumber",
-        status: Callable[[], tuple[str, str]],
-        progress: "Progress",
-        seconds: float,
-    ) -> None:
+    def _show(self, so_far: "Callable[[], SoFar]", progress: "Progress", seconds: float) -> None:
         from numpyro_rankings.report.page import Status, page_of
 
-        state, how_far = status()
+        source, state, how_far = so_far()
         text = (
             f"Written on {clock.date_and_time()}, {how_far}. The groups may still change. This "
             "page renews itself, until the results replace it, which have figures and more "
@@ -204,6 +217,13 @@ class InterimPage:
         """Replace the page at once, so that a browser never sees a part of it."""
 
         write_at_once(self._path.parent, lambda x: (x / _PAGE).write_bytes(page), (_PAGE,))
+
+
+def has_only_page(out: Path) -> bool:
+    """Whether a folder has nothing but such a page, of a command that was killed."""
+    with contextlib.suppress(OSError):
+        return os.listdir(out) == [_PAGE] and _MARK.encode() in (out / _PAGE).read_bytes()
+    return False
 
 
 def _how_many(lines: Sequence[str]) -> str:

@@ -57,10 +57,8 @@ def _find(
     """Return the path, and the ladders of each number."""
     import jax
 
-    from numpyro_rankings.cli.interim import TriedNumber
     from numpyro_rankings.cli.session import TooFewDrawsError, devices_for, more_minutes
     from numpyro_rankings.infer.not_finite import NotFiniteError
-    from numpyro_rankings.posterior.ladders import log_evidence
     from numpyro_rankings.report.group_path import TooLittleTimeError, group_path
 
     until, model = session.plan.until, MODELS[options.model]
@@ -68,14 +66,13 @@ def _find(
     session.start_clock()
     session.say("trying numbers of components")
 
-    ladders, evidence = dict[int, Any](), dict[int, float]()
+    ladders = dict[int, Any]()
     goals = until if isinstance(until, Goals) else None
 
     def tell(tried: int, mcmc: Any) -> None:
-        ladders[tried], evidence[tried] = mcmc, log_evidence(mcmc).value
+        ladders[tried] = mcmc
         session.say(f"{tried} of at most {plural(most, 'component')} tried")
-        best = max(evidence, key=evidence.__getitem__)
-        session.show_tried(TriedNumber(best, ladders[best], tried, most))
+        session.show_tried(ladders, most)
 
     try:
         with as_user_errors(NotFiniteError, told_as=HopelessError):

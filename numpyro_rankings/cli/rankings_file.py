@@ -12,6 +12,7 @@ from numpyro_rankings.cli.arguments import (
     check_file,
     note,
 )
+from numpyro_rankings.cli.compilation import check_devices
 from numpyro_rankings.cli.options import TableOptions
 from numpyro_rankings.words.commands import words_of_options
 
@@ -104,7 +105,9 @@ def read_file(file: str | None, table: TableOptions) -> "Survey":
         if options or table.layout:
             option = next(iter(options), "layout").replace("_", "-")
             raise UserError(f"--{option} goes with a FILE")
+        check_devices()
         return survey_of(load_dataset(), "bundled")
+    check_devices()  # where rankings are kept
     try:
         survey = read_survey(file, table.layout, **options)
     except RankingsError as error:

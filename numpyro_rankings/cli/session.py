@@ -45,6 +45,7 @@ from numpyro_rankings.cli.compilation import (
     use_devices,
     use_writable_cache,
 )
+from numpyro_rankings.cli.interim import has_only_page
 from numpyro_rankings.cli.options import Goals, Plan, RunOptions
 from numpyro_rankings.cli.progress import Progress, say
 from numpyro_rankings.cli.results import (
@@ -62,7 +63,7 @@ from numpyro_rankings.words.commands import resumed, with_options
 if TYPE_CHECKING:
     import jax
 
-    from numpyro_rankings.cli.interim import InterimPage, TriedNumber
+    from numpyro_rankings.cli.interim import InterimPage
     from numpyro_rankings.report.findings import Findings
     from numpyro_rankings.report.page import Status
     from numpyro_rankings.run import Run
@@ -151,7 +152,7 @@ def begin_session(
             f"{store} has an unfinished run: go on with --resume {out}, or start again with --force"
         )
     session = RunSession(options, command, resumes=resumes and has_sweeps, is_alone=is_alone)
-    check_output(out, options.replaces)
+    check_output(out, options.replaces or has_only_page(out))
     check_replaceable(out)
     return session
 
@@ -318,10 +319,10 @@ class RunSession:
         """Count what is done from now on to the time of the run."""
         self._began = clock.now()
 
-    def show_tried(self, tried: "TriedNumber") -> None:
+    def show_tried(self, ladders: Mapping[int, Any], most: int) -> None:
         """Show the groups of the most probable number of components so far, if it is time."""
         if self.interim is not None:
-            self.interim.show_tried(tried, Progress(self.plan, self.is_shown, self._began))
+            self.interim.show_tried(ladders, most, Progress(self.plan, self.is_shown, self._began))
 
     def keep(self, path: Any) -> None:
         """Keep the path to the number of components with the draws, as long as these are kept."""
@@ -401,7 +402,7 @@ class RunSession:
             self._held = self._stack.enter_context(held_interrupts())
             # Checked again, because another command may have written results meanwhile.
             is_own = self.interim is not None and self.interim.is_written
-            check_output(self.out, self._options.replaces or is_own)
+            check_output(self.out, self._options.replaces or is_own or has_only_page(self.out))
             ended = self._advance(run, thin, progress, max_clusters)
             progress.end()
             if ended == "good":

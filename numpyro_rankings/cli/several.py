@@ -33,6 +33,7 @@ from numpyro_rankings.cli.arguments import (
     file_errors,
     note,
 )
+from numpyro_rankings.cli.compilation import check_backends, use_devices
 from numpyro_rankings.cli.fit_options import FitOptions
 from numpyro_rankings.cli.options import Goals
 from numpyro_rankings.cli.results import FILES, check_replaceable
@@ -160,6 +161,8 @@ def _begin(
     check_output(out, options.run.replaces or has_fits)
     check_replaceable(out, (_TABLE, FITS))
     fits, others = _match_fits(files, earlier)
+    use_devices(options.run.plan().chains)
+    check_backends()  # or each of the files would fail by it
     todo = [fit for fit in fits if not _is_finished(fit, out)]
     if len(todo) < len(fits):
         note(f"finished already: {len(fits) - len(todo)} of {plural(len(fits), 'file')}")

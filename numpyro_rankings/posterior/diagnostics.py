@@ -9,7 +9,13 @@ from numpyro.infer import MCMC
 from numpyro_rankings.posterior.boosted_trees import class_probabilities
 from numpyro_rankings.posterior.convergence import blocks, convergence, r_hats
 from numpyro_rankings.posterior.partitions import evenly
-from numpyro_rankings.words import LABEL_FREE_QUANTITIES, listed, quantity_name, with_article
+from numpyro_rankings.words import (
+    LABEL_FREE_QUANTITIES,
+    listed,
+    plural,
+    quantity_name,
+    with_article,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -188,8 +194,16 @@ def r_star(
         raise ValueError(f"max_draws must be at least {LEAST_R_STAR}, and num_draws positive")
     scalars: dict[str, np.ndarray] = {}
     if isinstance(data, Mapping) and "posterior" not in data:
-        for name, x in data.items():
-            scalars |= scalars_of(str(name), np.asarray(x, np.float64))
+        arrays = {str(name): np.asarray(x, np.float64) for name, x in data.items()}
+        shapes = {name: x.shape for name, x in arrays.items()}
+        if len({x[:2] for x in shapes.values()}) > 1 or any(len(x) < 2 for x in shapes.values()):
+            shown = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+            raise ValueError(
+                "R* needs arrays (chains, draws, …), as get_samples(group_by_chain=True) returns "
+                f"them, got {shown}"
+            )
+        for name, x in arrays.items():
+            scalars |= scalars_of(name, x)
     else:
         scalars = _label_free_scalars(posterior_of(data))
     moving = {name: x for name, x in scalars.items() if np.ptp(x) != 0}
@@ -201,7 +215,10 @@ def r_star(
     draws = np.stack(list(moving.values()), axis=2)  # (chains, draws, quantities)
     draws = draws[:, evenly(draws.shape[1], max_draws)]
     if draws.shape[1] < LEAST_R_STAR:
-        raise ValueError(f"R* needs at least {LEAST_R_STAR} draws of each chain")
+        got = f"got {draws.shape[1]} of {plural(len(draws), 'chain')}"
+        if len(draws) > draws.shape[1]:
+            got += "; are they by chain, as get_samples(group_by_chain=True) returns them?"
+        raise ValueError(f"R* needs at least {LEAST_R_STAR} draws of each chain, {got}")
     if split:
         half = draws.shape[1] // 2
         draws = np.concatenate([draws[:, :half], draws[:, -half:]])

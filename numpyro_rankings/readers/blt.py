@@ -29,6 +29,7 @@ import numpy as np
 from numpyro_rankings.rankings import Rankings, RankingsError, check_rankings
 from numpyro_rankings.readers.ballots import BLANK, OVERVOTE
 from numpyro_rankings.readers.elections import (
+    RULE_OPTIONS,
     Election,
     padded,
     refuse_same_names,
@@ -39,6 +40,7 @@ from numpyro_rankings.readers.surveys import Survey
 from numpyro_rankings.readers.text import check_writable_names, read_text
 from numpyro_rankings.readers.votes import votes_of_marks, without_items
 from numpyro_rankings.words import plural
+from numpyro_rankings.words.options import refuse_unknown
 
 BLT = "a .blt file"
 _SIZES = re.compile(r"\s*(\d{1,9})\s+(\d{1,9})\s*,?\s*")
@@ -82,6 +84,7 @@ def read_blt(path: str | os.PathLike, encoding: str | None = None, **options: ob
     :param options: rules and aliases, as in :func:`~numpyro_rankings.read_survey`.
     :raises RankingsError: naming the line.
     """
+    refuse_unknown("read_blt", options, RULE_OPTIONS)
     name = os.fspath(path)
     text = read_text(path, encoding, hint=True)
     lines = _lines(text.lines())

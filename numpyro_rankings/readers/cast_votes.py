@@ -18,7 +18,12 @@ import numpy as np
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_shown
 from numpyro_rankings.readers.ballots import BLANK, OVERVOTE
-from numpyro_rankings.readers.elections import Election, refuse_same_names, survey_of_election
+from numpyro_rankings.readers.elections import (
+    RULE_OPTIONS,
+    Election,
+    refuse_same_names,
+    survey_of_election,
+)
 from numpyro_rankings.readers.grids import place_of
 from numpyro_rankings.readers.json_lists import iterate_list, read_lists
 from numpyro_rankings.readers.surveys import Survey
@@ -31,7 +36,7 @@ from numpyro_rankings.readers.votes import (
     without_items,
 )
 from numpyro_rankings.words import plural
-from numpyro_rankings.words.options import option
+from numpyro_rankings.words.options import option, refuse_unknown
 
 CAST_VOTES = "a file of cast vote records"
 WRITE_IN = "Write-in"
@@ -63,6 +68,7 @@ def read_cast_votes(
     :param options: rules and aliases, as in :func:`~numpyro_rankings.read_survey`.
     :raises RankingsError: naming the record.
     """
+    refuse_unknown("read_cast_votes", options, RULE_OPTIONS)
     election = _election(os.fspath(path), contest)
     return survey_of_election(election, CAST_VOTES, **options)  # type: ignore[arg-type]
 

@@ -20,6 +20,7 @@ from numpyro_rankings.readers.questions import Aliases, QuestionSpec, read_alias
 from numpyro_rankings.readers.surveys import Survey, survey_of_lists
 from numpyro_rankings.readers.text import read_lines
 from numpyro_rankings.readers.votes import Votes, lists_of_ballots
+from numpyro_rankings.words.options import refuse_unknown
 
 COUNCIL = "a file of a Scottish council"
 RULE_OPTIONS = ("overvote", "skipped", "repeated", "write_ins", "max_ranks", "aliases")
@@ -138,6 +139,7 @@ def read_council(path: str | os.PathLike, encoding: str | None = None, **options
     :param options: rules and aliases, as in :func:`~numpyro_rankings.read_survey`.
     :raises RankingsError: naming the row.
     """
+    refuse_unknown("read_council", options, RULE_OPTIONS)
     name = os.fspath(path)
     lines = [
         (k, line) for k, line in enumerate(read_lines(path, encoding, hint=True), 1) if line.strip()

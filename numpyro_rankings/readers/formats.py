@@ -27,6 +27,7 @@ from numpyro_rankings.readers.grids import (
 )
 from numpyro_rankings.readers.own_table import is_own_table, read_table
 from numpyro_rankings.readers.preflib import refuse_lines_alone
+from numpyro_rankings.readers.questions import TableOptions
 from numpyro_rankings.readers.surveys import (
     Survey,
     merged_survey_of,
@@ -35,6 +36,7 @@ from numpyro_rankings.readers.surveys import (
     with_top,
 )
 from numpyro_rankings.readers.tied_orders import PREFLIB, PREFLIB_OPTIONS, read_preflib_survey
+from numpyro_rankings.words.options import refuse_unknown
 
 
 class FileFormat(NamedTuple):
@@ -77,6 +79,7 @@ FORMATS = (
         also=(".csv", ".txt"),
     ),
 )
+_OPTIONS = ("layout", *TableOptions._fields, "top")
 _TABLES = (*TEXT_SUFFIXES, *EXCEL_SUFFIXES, *PARQUET_SUFFIXES, *LABELLED_SUFFIXES)
 SUFFIXES = (*(suffix for one in FORMATS for suffix in one.extensions), *_TABLES)
 
@@ -208,6 +211,7 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
        >>> ballots.cast, ballots.skipped, ballots.repeated
        (2, 1, 1)
     """
+    refuse_unknown("read_survey", options, _OPTIONS)
     return read_or_ask(functools.partial(_read, source), {"layout": layout, **options})
 
 
@@ -280,6 +284,7 @@ def read_rankings(source: Any, layout: str | None = None, **options: Any) -> Ran
     :param options: as in :func:`~numpyro_rankings.read_survey`.
     :raises RankingsError: naming the file and the row.
     """
+    refuse_unknown("read_rankings", options, _OPTIONS)
     return read_survey(source, layout, **options).rankings
 
 

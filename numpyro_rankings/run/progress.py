@@ -10,7 +10,7 @@ from typing import Any
 
 from numpyro_rankings._system import clock
 from numpyro_rankings.run.goals import Check, times_as_long
-from numpyro_rankings.words import duration, shorten, span, value
+from numpyro_rankings.words import duration, plural, shorten, span, value
 
 _SECONDS_BETWEEN = 0.5  # at least, from one showing to the next
 _ROWS = 16  # chains that have a row of their own
@@ -61,8 +61,8 @@ class Figures:
 
     def line(self, width: int = 1000) -> str:
         """Return them in a line; where it is narrow, the clusters are told as a range."""
-        total = "" if self.total is None else f" of {self.total:,}"
-        parts = [f"{self.num_sweeps:,}{total} sweep{'' if self.num_sweeps == 1 else 's'}"]
+        sweeps = plural(self.num_sweeps, "sweep")
+        parts = [sweeps if self.total is None else f"{self.num_sweeps:,} of {self.total:,} sweeps"]
         clusters = []
         if self.clusters is not None:
             span_of_all = span(min(self.clusters), max(self.clusters))

@@ -333,9 +333,9 @@ class Run(Results):
         self,
         sweeps: int | None = None,
         *,
-        rhat: float = 1.01,
-        ess: float = 400,
-        minutes: float = 10,
+        rhat: float | None = None,
+        ess: float | None = None,
+        minutes: float | None = None,
         after_chunk: "Callable[[Run], None] | None" = None,
     ) -> None:
         """Begin to make sweeps in a thread of its own, and return at once.
@@ -352,8 +352,8 @@ class Run(Results):
         always that of complete chunks. The end of the program ends the run after its chunk: call
         :meth:`wait` before.
 
-        :param sweeps: as :meth:`extend`; by default the run goes on as :meth:`until`, with the
-            other arguments.
+        :param sweeps: as :meth:`extend`; by default the run goes on as :meth:`until`, with its
+            goals **rhat**, **ess** and **minutes**, which do not go with a number of sweeps.
         :param after_chunk: called in the thread.
         :raises StoreError, ValueError: as :meth:`extend` and :meth:`until`, of the arguments and
             before the first sweep. Other errors come out in :meth:`wait`.
@@ -361,9 +361,16 @@ class Run(Results):
         """
         if jax.process_count() > 1:
             raise RuntimeError("start() is for one process: use until() or extend()")
+        given = {"rhat": rhat, "ess": ess, "minutes": minutes}
+        goals = {name: goal for name, goal in given.items() if goal is not None}
+        if sweeps is not None and goals:
+            raise ValueError(
+                f"{sweeps} sweeps are made whatever R-hat, ESS and time are: leave out "
+                f"{' and '.join(goals)}, or the number of sweeps"
+            )
         with self._in_turn():
             if sweeps is None:
-                self._check_goals(rhat, ess, minutes)
+                self._check_goals(**goals)
             else:
                 self._check_sweeps(sweeps)
             self._loop.prepare(self._state)
@@ -371,7 +378,7 @@ class Run(Results):
 
         def work() -> bool | None:
             if sweeps is None:
-                return self.until(rhat, ess, minutes, after_chunk)
+                return self.until(**goals, after_chunk=after_chunk)
             return self.extend(sweeps, after_chunk)
 
         self._background.start(work)
@@ -782,7 +789,7 @@ class Run(Results):
         if at_least("sweeps", sweeps, 0) % thinning:
             raise ValueError(f"sweeps must be a multiple of the thinning, {thinning}: got {sweeps}")
 
-    def _check_goals(self, rhat: float, ess: float, minutes: float) -> None:
+    def _check_goals(self, rhat: float = 1.01, ess: float = 400, minutes: float = 10) -> None:
         self._draws.check_writable()
         kept = self._monitor.LEAST_KEPT * (1 - largest_burn_in(self._burn_in))
         check_goals(rhat, ess, minutes, kept * self._settings.num_chains)

@@ -44,6 +44,7 @@ _OF_FIT = (
         "--worths-by",
     ),
 )
+OF_FIT = (*_OF_RUN, *_OF_FIT)
 _OF_COMPARE = ("--evidence", "--kfold", "--models", "--no-process")
 
 

@@ -4,7 +4,7 @@ import contextlib
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -20,6 +20,31 @@ class NamedOption(NamedTuple):
     value: Value
     is_answer: bool  # whether the same file may be read with it, as far as the message knows
 
+
+# options as people type them: those of other programs, and the words of the page
+_MEANT = {
+    **dict.fromkeys(
+        (
+            *("group", "groups", "num-groups", "n-groups", "clusters", "num-clusters"),
+            *("n-clusters", "nclusters", "k", "n-components", "num-components"),
+        ),
+        ("components", "blocs", "max-clusters"),
+    ),
+    **dict.fromkeys(("output", "outdir", "results", "folder", "out"), ("out", "plot")),
+    "samples": ("draws", "sample"),
+    **dict.fromkeys(("iterations", "iter", "sweeps"), ("draws",)),
+    **dict.fromkeys(("burnin", "burn-in", "burn"), ("warmup",)),
+    **dict.fromkeys(("ties", "tie"), ("ties", "overvote")),
+    **dict.fromkeys(("sep", "delimiter"), ("separator",)),
+    **dict.fromkeys(("id", "voter", "respondent", "user"), ("judge", "names")),
+    **dict.fromkeys(("frequency", "n"), ("count",)),
+    **dict.fromkeys(("weights", "survey-weights", "wt"), ("weight",)),
+    **dict.fromkeys(("na", "na-values", "nan"), ("missing",)),
+    **dict.fromkeys(("format", "type"), ("layout",)),
+    **dict.fromkeys(("time-limit", "timeout"), ("minutes",)),
+    "overwrite": ("force",),
+    "quiet": ("no-progress",),
+}
 
 _named: ContextVar[list[NamedOption] | None] = ContextVar("named", default=None)
 
@@ -75,6 +100,41 @@ def _written(name: str, value: Value | None) -> str:
     is_plain = re.fullmatch(r"[\w./,-]+", text) is not None
     between = "=" if text.startswith("-") else " "  # it would be another option behind a blank
     return f"{_flag(name)}{between}{text if is_plain else repr(text)}"
+
+
+def meant_by(name: str) -> tuple[str, ...]:
+    """Return the options, as a command has them, that a word of other programs may mean."""
+    flag = name.lower().lstrip("-").replace("_", "-")
+    return tuple(f"--{x}" for x in _MEANT.get(flag, ()))
+
+
+def options_like(name: str, known: Collection[str]) -> list[str]:
+    """Return the options that may be meant by one that does not exist.
+
+    :param known: those that exist, in flags or in names as the one that does not.
+    """
+    if meant := meant_by(name):
+        flags = {_flag(x.removeprefix("--")): x for x in known}
+        return [flags[x] for x in meant if x in flags]
+    return alike(name.lower(), known)
+
+
+def alike(word: str, words: Iterable[str]) -> list[str]:
+    """Return the words that a word may be meant as, the likeliest first."""
+    import difflib  # only after a mistake
+
+    return difflib.get_close_matches(word, list(words), n=2)
+
+
+def refuse_unknown(function: str, given: Iterable[str], known: Collection[str]) -> None:
+    """Refuse options that a function has not, where Python would name one that is within it."""
+    for name in given:
+        if name not in known:
+            meant = [f"{x}=" for x in options_like(name, known)]
+            if not meant and "--components" in meant_by(name):
+                meant = ["num_components= of a kernel"]
+            hint = f"; did you mean {' or '.join(meant)}?" if meant else ""
+            raise TypeError(f"{function}() has no option {name!r}{hint}")
 
 
 def words_of_option(name: str, value: Value) -> list[str]:

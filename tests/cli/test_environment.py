@@ -5,7 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
 import pytest
+from helpers.command_line import POINTS, SOI, run
 
 from numpyro_rankings.cli.compilation import use_writable_cache
 
@@ -29,6 +31,48 @@ def refusal(arguments, *options, **variables):
 def test_backends_that_do_not_exist(small, command):
     assert "'nonsense'" in refusal(command, JAX_PLATFORMS="nonsense")
     assert "MPLBACKEND" in refusal(command, MPLBACKEND="nonsense")
+
+
+def test_backends_of_a_description(small):
+    command = ["describe", "small.soi"]
+    assert "'nonsense'" in refusal(command, JAX_PLATFORMS="nonsense")
+    assert "MPLBACKEND" in refusal([*command, "--plot", "page.html"], MPLBACKEND="nonsense")
+
+
+def test_backends_are_checked_before_several_files(small):
+    (small / "other.soi").write_text(SOI)
+    command = ["fit", "small.soi", "other.soi", "--draws", "40"]
+    assert "'nonsense'" in refusal(command, JAX_PLATFORMS="nonsense")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "describe small.soi",
+        "describe",
+        "fit small.soi --draws 40",
+        "fit small.soi other.soi --draws 40",
+        "compare small.soi",
+        "check",
+        "warm small.soi",
+        "cluster points.csv --family gaussian",
+    ],
+)
+def test_devices_that_the_machine_has_not(small, monkeypatch, capsys, command):
+    """JAX skips cuda without a GPU, and then asserts, without words, that there is a device."""
+
+    def no_device():
+        raise AssertionError
+
+    (small / "other.soi").write_text(SOI)
+    (small / "points.csv").write_text(POINTS)
+    monkeypatch.setattr(jax, "devices", no_device)
+    before = sorted(os.listdir())
+    assert run(*command.split()) == 2
+    shown = capsys.readouterr()
+    assert shown.out == "" and sorted(os.listdir()) == before
+    assert shown.err.count("\n") == 1
+    assert "error: JAX_PLATFORMS is " in shown.err and "no such device" in shown.err
 
 
 def test_python_without_assertions(small):

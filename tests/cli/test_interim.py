@@ -194,6 +194,14 @@ def test_a_short_run_has_none(written, late):
     assert written == [] and sorted(os.listdir()) == ["out", "small.soi"]
 
 
+def test_the_page_of_a_killed_command_is_replaced(written, late):
+    """By one that has no page of its own, if nothing else is in the folder."""
+    Path("out").mkdir()
+    Path("out/report.html").write_text(f"<html>{interim._MARK}</html>")
+    assert main([*FIXED, "5", "--out", "out"]) == 0
+    assert written == [] and interim._MARK not in page_now()
+
+
 def test_the_draws_are_the_same(monkeypatch, written, late):
     failing(monkeypatch, fit, "_summarise", KeyboardInterrupt())
     assert main([*FIXED, "30", "--out", "out"]) == 130

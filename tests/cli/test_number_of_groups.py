@@ -19,6 +19,7 @@ from helpers.command_line import SOI, interrupting_after, rows_of, run, without_
 from numpyro_rankings import read_rankings
 from numpyro_rankings.cli import fit
 from numpyro_rankings.cli.fit_options import parse_options
+from numpyro_rankings.cli.interim import InterimPage
 from numpyro_rankings.cli.models import AUTO, MODELS
 from numpyro_rankings.cli.options import RunOptions
 from numpyro_rankings.cli.program import make_parser
@@ -134,6 +135,7 @@ def test_path_csv(there):
 def test_a_resumed_run_has_the_path_that_it_began_with(there, monkeypatch, capsys):
     before, number = Path("out/path.csv").read_bytes(), components_of()
     monkeypatch.setattr(module, "group_path", raising)
+    monkeypatch.setattr(InterimPage, "show_tried", raising)
     assert run(*AUTO_FIT, *SHORT, "--resume", "out") == 0
     assert Path("out/path.csv").read_bytes() == before and components_of() == number
     assert sorted(os.listdir()) == ["out", "small.soi"]

@@ -29,6 +29,15 @@ from numpyro_rankings.cli.progress import Progress
         ("describe x.csv --tied drop", "--ties"),
         ("cluster x.csv --famly gaussian", "--family"),  # before that --family is missing
         ("compare --sed 1", "--seed"),
+        ("fit x.csv --n-clusters 3", "--components or --blocs or --max-clusters"),
+        ("fit x.csv --num-clusters 3", "--components or --blocs or --max-clusters"),
+        ("cluster x.csv --num_components 3", "--max-clusters"),
+        ("compare x.csv --samples 100", "--sample?"),
+        # of another command, and not --gaps, which is alike
+        ("describe x.csv --groups 3", "--components of numpyro-rankings fit?"),
+        ("describe x.csv --components 3", "--components of numpyro-rankings fit?"),
+        ("assign r x.csv --samples 100", "--draws of numpyro-rankings fit?"),
+        ("describe x.csv --out x.html", "--plot?"),
     ],
 )
 def test_did_you_mean(words, meant, capsys):

@@ -419,3 +419,13 @@ def test_the_help_says_it(capsys):
     assert run_fit("--help") == 0
     assert several.SEVERAL_IN_WORDS in capsys.readouterr().out
     assert resumed("n fit a --out b", Path("c")) == "n fit a --resume c"
+
+
+def test_the_cores_are_taken_before_a_file_is_read(monkeypatch):
+    """Rankings are JAX's arrays: the first one fixes how many devices the chains can have."""
+    done = []
+    monkeypatch.setattr(several, "use_devices", lambda chains: done.append(chains))
+    monkeypatch.setattr(several, "_check_readable", lambda fit, *_: done.append(fit.file))
+    monkeypatch.setattr(several._Fits, "fit_all", lambda _: 0)
+    assert main(["fit", "a.soi", "b.soi", "--chains", "3", "--out", "out"]) == 0
+    assert done == [3, "a.soi", "b.soi"]

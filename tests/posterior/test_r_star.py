@@ -87,6 +87,10 @@ def test_what_it_cannot_be_computed_of():
         ({"x": x[:, :19]}, "at least 20 draws of each chain"),
         ({"x": np.ones((4, 50))}, "constant"),
         ({"x": np.where(x > 3, np.nan, x)}, "draws of x are NaN"),
+        # as get_samples() returns them
+        ({"x": x.ravel()}, r"get_samples\(group_by_chain=True\) .* got x \(4000,\)"),
+        ({"x": x.ravel(), "y": x.reshape(-1, 2)}, r"get_samples.* y \(2000, 2\)"),
+        ({"x": x.reshape(-1, 4)}, r"got 4 of 1,000 chains; are they by chain, as get_samples"),
     ):
         with pytest.raises(ValueError, match=words):
             r_star(data)

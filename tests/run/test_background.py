@@ -187,6 +187,9 @@ def test_what_cannot_begin_is_refused_at_once():
     for bad in ({"sweeps": 3}, {"sweeps": -2}, {"rhat": 1.0}, {"ess": 1e9}, {"minutes": -1}):
         with pytest.raises(ValueError):
             run.start(**bad)
+    for goals, named in (({"rhat": 1.01}, "rhat"), ({"ess": 400, "minutes": 5}, "ess and minutes")):
+        with pytest.raises(ValueError, match=f"^10 sweeps are made .*: leave out {named}, or the"):
+            run.start(10, **goals)
     assert run.wait() is None and not run.is_running
     run.pause(), run.proceed(), run.abort()
     run.close()

@@ -3,6 +3,7 @@
 import io
 import sys
 import threading
+from dataclasses import replace
 from types import ModuleType, SimpleNamespace
 from xml.etree import ElementTree
 
@@ -139,3 +140,10 @@ def test_many_chains_have_few_rows():
     assert everything == ["all", "120", "3 to 4", "0", "1.500", "20", "12.34", "2 min"]
     assert repr(figures).startswith("9 sweeps, clusters 3/3/3")
     assert "clusters 3 to 4, R-hat 1.500" in figures.line(80)
+
+
+def test_the_line_counts_sweeps():
+    figures = Figures(1, 1, 4, None, None, None, 1.0)
+    assert figures.line() == "1 sweep"
+    assert replace(figures, num_sweeps=2).line() == "2 sweeps"
+    assert replace(figures, total=1_000).line() == "1 of 1,000 sweeps"

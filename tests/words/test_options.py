@@ -4,8 +4,9 @@ import shlex
 
 import pytest
 
-from numpyro_rankings import RankingsError, read_rankings
+from numpyro_rankings import RankingsError, read_rankings, read_survey
 from numpyro_rankings.cli import main
+from numpyro_rankings.readers import read_blt, read_cast_votes, read_council
 from numpyro_rankings.words.options import option, options_of_commands
 
 
@@ -58,3 +59,24 @@ def test_codes_are_taken_as_messages_write_them(tmp_path, monkeypatch, capsys, c
     assert text in capsys.readouterr().err
     assert main(["describe", "x.csv", "--layout", "ranks", *shlex.split(text)]) == 0
     assert "2 rankings of 3 items" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("read", "name", "hint"),
+    [
+        (read_rankings, "groups", "; did you mean num_components= of a kernel?"),
+        (read_rankings, "juge", "; did you mean judge=?"),
+        (read_rankings, "sep", "; did you mean separator=?"),
+        (read_survey, "na_values", "; did you mean missing=?"),
+        (read_survey, "highestfirst", "; did you mean highest_first=?"),
+        (read_survey, "zzz", ""),
+        (read_blt, "max_rank", "; did you mean max_ranks=?"),
+        (read_council, "judge", ""),
+        (read_cast_votes, "alias", "; did you mean aliases=?"),
+    ],
+)
+def test_an_option_that_does_not_exist(read, name, hint):
+    """Named with the function that was called, before the file is read."""
+    with pytest.raises(TypeError) as error:
+        read("no such file.csv", **{name: 2})
+    assert str(error.value) == f"{read.__name__}() has no option {name!r}{hint}"
