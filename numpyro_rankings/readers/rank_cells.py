@@ -11,8 +11,10 @@ from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_shown
 from numpyro_rankings.readers.answers import (
     BAD,
+    CODES,
     GOOD,
     NO_CODE,
+    codes_above,
     in_cells,
     joint_ranks,
     means_no_rank,
@@ -33,9 +35,7 @@ from numpyro_rankings.words import plural, shorten
 from numpyro_rankings.words.options import option
 
 _LENGTH = 60  # letters of a text in a message
-# codes of questionnaires for no answer, above the numbers of a scale or of places
-_CODES = (8, 9, 77, 88, 97, 98, 99, 777, 888, 998, 999, 9999)
-_FEWEST_OF_SCALE, _MOST_OF_SCALE, _FAR = 3, 11, 3
+_FEWEST_OF_SCALE, _MOST_OF_SCALE = 3, 11
 _FIRST, _LAST = (re.compile(rf"(?:the )?{x}", re.IGNORECASE) for x in (GOOD, BAD))
 _HALF = re.compile(r"\d{1,6}[.,]50*")  # the mean of an even number of ranks
 _MORE = r"(?:[2-9]|\d\d+)"
@@ -170,7 +170,7 @@ def _refuse_missing_ranks(
 ) -> None:
     """Refuse texts that may mean that an item is not ranked, and say how to say so."""
     said = {whole_number(text) or 0 for column in columns for text in column.values}
-    most = max(said - {*_CODES}, default=0)  # a code among ratings up to 100 may be one of them
+    most = max(said - CODES, default=0)  # a code among ratings up to 100 may be one of them
     for column in columns:
         for text in column.values:
             number = whole_number(text) or 0
@@ -198,12 +198,10 @@ def _refuse_codes_above(
     values = np.unique(numbers[numbers > 0])
     if len(values) <= _FEWEST_OF_SCALE:
         return
-    steps = np.diff(values)
-    k = int(np.argmax(steps))
-    low, codes = values[: k + 1], values[k + 1 :]
-    is_far = steps[k] >= _FAR and (np.delete(steps, k)[:k] < steps[k]).all()
+    codes = codes_above(values.tolist())
+    low = values[: len(values) - len(codes)]
     is_scale = _FEWEST_OF_SCALE <= len(low) and low[-1] <= _MOST_OF_SCALE
-    if not (is_far and is_scale and np.isin(codes, _CODES).all()):
+    if not codes or not is_scale or np.diff(low).max() >= codes[0] - low[-1]:
         return
     if all(means_no_rank(str(x), num_ranks) for x in codes):
         return
@@ -452,7 +450,9 @@ def read_ranks(
     number of columns; None if these are not known.
     """
     grid, spec = question.grid, question.spec
-    columns, missing = without_missing(grid, question.columns, spec.missing, num_ranks)
+    columns, missing = without_missing(
+        grid, question.columns, spec.missing, num_ranks, elsewhere=spec.left_out
+    )
     words = {True: spec.offered, False: spec.not_offered}
     columns, offered, about_offers = read_offered(grid, columns, words)
     columns, have_means, about_halves = _without_halves(columns, lists)
