@@ -4,8 +4,9 @@ The functions take the columns of a question and return columns as the layouts r
 what looks like a ranking and is none.
 """
 
+import itertools
 import re
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -50,7 +51,8 @@ _NO_RANK = set(
     "n/a|n.a.|n / a|not applicable|not ranked|unranked|no rank|none|no answer|no opinion|dk|"
     "don't know|do not know|no preference|refused|skipped|not selected|null|nil|-|–|—|--|.|?|"
     "blank|blank vote|left blank|no vote|not voted|no selection|skip|missing|abstain|abstained|"
-    "spoiled|spoilt|invalid|void|empty|blanks".split("|")
+    "spoiled|spoilt|invalid|void|empty|blanks|blanc|vote blanc|bulletin blanc|nul|vote nul|"
+    "bulletin nul".split("|")
 )
 # texts that say of an item without a rank that it was offered, and that it was not
 _WAS_OFFERED = re.compile(
@@ -73,7 +75,11 @@ _REST = re.compile(
     re.IGNORECASE,
 )
 _NOT_APPLICABLE = re.compile(r"(?:n/?a|n\.a\.)\s*[-–—:(].*", re.IGNORECASE)
-_NO_RANK_CODES = {0, -1, -9, -99, -999, 88, 98, 99, 888, 999, 9999}
+# codes of questionnaires for no answer; those that are not sure are ranks and ratings, too, and
+# codes only where no other numbers are near them
+_SURE_CODES = {-1, -9, -99, -999, 88, 98, 99, 888, 999, 9999}
+CODES = frozenset({8, 9, 66, 77, 97, 777, 998, *_SURE_CODES})
+_FAR = 3  # from the next lower number to a code
 _IN_BRACKETS = re.compile(r"<[^<>]*>|\[[^\[\]]*\]|\([^()]*\)|\{[^{}]*\}|\*[^*]*\*")
 _MOST_PLACES = 1000
 _MOST_NAMES = 12  # of items in a suggested option
@@ -142,10 +148,12 @@ def without_missing(
     missing: Sequence[str],
     num_items: int | None,
     what: str = "cell",
+    elsewhere: Container[str] = (),
 ) -> tuple[list[Column], list[str]]:
     """Make cells empty that say that nothing is ranked, and tell how many there were.
 
-    Of ranks of ``num_items`` items, none can say so. The note calls cells **what** they are.
+    Of ranks of ``num_items`` items, none can say so. The note calls cells **what** they are, and
+    does not miss words that were found **elsewhere**.
     """
     if not missing:
         return list(columns), []
@@ -166,6 +174,7 @@ def without_missing(
             if text_key(text) in keys:
                 counts[keys[text_key(text)]] += num_cells
     emptied = [x.with_texts(lambda text: "" if text_key(text) in keys else text) for x in columns]
+    counts = {word: k for word, k in counts.items() if k or word not in elsewhere}
     return emptied, _notes_of_words("not ranked", counts, "missing", what)
 
 
@@ -225,7 +234,7 @@ def said_of_offer(text: str) -> bool | None:
     return False if _WAS_NOT_OFFERED.fullmatch(text) else None
 
 
-def _says_no_rank(text: str) -> bool:
+def says_no_rank(text: str) -> bool:
     """Return whether a text says in words that nothing is ranked, or that it was not offered."""
     is_known = text.casefold() in _NO_RANK or said_of_offer(text) is not None
     return is_known or _NOT_APPLICABLE.fullmatch(text) is not None
@@ -246,9 +255,18 @@ def means_no_rank(text: str, num_items: int | None) -> bool:
     """Return whether a text among ranks may mean that an item is not ranked."""
     number = whole_number(text)
     if number is None:
-        return _says_no_rank(text)
+        return says_no_rank(text)
     is_rank = number > 0 and (num_items is None or number <= num_items)
-    return number in _NO_RANK_CODES and not is_rank
+    return (number == 0 or number in _SURE_CODES) and not is_rank
+
+
+def codes_above(numbers: Iterable[int]) -> list[int]:
+    """Return the codes that are far above all other numbers, such as 9 and 99 above 1, …, 5."""
+    values = sorted({x for x in numbers if x > 0})[-1 - len(CODES) :]
+    for k, (one, two) in enumerate(itertools.pairwise(values), 1):
+        if two - one >= _FAR and CODES.issuperset(values[k:]):
+            return values[k:]
+    return []
 
 
 def refuse_missing_items(
@@ -264,7 +282,7 @@ def refuse_missing_items(
     :param are_ballots: whether a few capitals among other names are a code, too.
     """
     texts = dict.fromkeys(text for column in columns for text in column.values if text)
-    num_names = sum(sum(map(str.isalpha, x)) > 2 and not _says_no_rank(x) for x in texts)
+    num_names = sum(sum(map(str.isalpha, x)) > 2 and not says_no_rank(x) for x in texts)
     capitals = {text for text in texts if text.isupper() and len(text) < 4}
     if not are_ballots or any(x.isupper() and x not in capitals for x in texts):
         capitals = set()
@@ -272,15 +290,16 @@ def refuse_missing_items(
     initials = {text for text in texts if len(text) == 1 and text.isalpha()}
     names = initials if 2 < len(initials) > len(texts) / 2 else set()
     num_cells = sum(k for column in columns for x, k in column.counts().items() if x)
-    codes = _codes_among_numbers(texts)
+    codes, signs = _codes_among_numbers(texts), _codes_among_names(texts)
     for column in columns:
         for text in column.values:
-            is_code = _is_code(text) or (text in capitals and len(capitals) == 1)
-            is_odd = _says_no_rank(text) or (num_names > 1 and is_code) or text in codes
+            is_code = text in signs or (text in capitals and len(capitals) == 1)
+            is_odd = says_no_rank(text) or (num_names > 1 and is_code) or text in codes
             if text and is_odd and text not in (known or ()) and text not in names:
                 number = sum(x.counts().get(text, 0) for x in columns)
-                is_item = text in initials and 5 * number > num_cells and len(texts) <= _MOST_NAMES
-                items = [x for x in texts if not _says_no_rank(x)]
+                is_name = text in initials or _may_be_name(columns, text)
+                is_item = is_name and 5 * number > num_cells and len(texts) <= _MOST_NAMES
+                items = [x for x in texts if x == text or not says_no_rank(x)]
                 missing = option("missing", text, not is_item)
                 every = option("items", items) if is_item else option("items")
                 raise RankingsError(
@@ -290,10 +309,18 @@ def refuse_missing_items(
                 )
 
 
+def _may_be_name(columns: Sequence[Column], text: str) -> bool:
+    """Return whether a text that means that nothing is ranked is a name, too, once in each row."""
+    if text.casefold() != "blanc":
+        return False
+    return int(np.sum([x.mapped(lambda y: y == text) for x in columns], axis=0).max()) == 1
+
+
 def _codes_among_numbers(texts: Collection[str]) -> set[str]:
     """Return the numbers such as 99 among the items 1, 2, …, n, of which none is left out."""
-    numbers = {text: whole_number(text) for text in texts}
-    codes = {x for x, number in numbers.items() if number in _NO_RANK_CODES - {0}}
+    numbers = {text: whole_number(text) or 0 for text in texts}
+    known = _SURE_CODES.union(codes_above(set(numbers.values()) - _SURE_CODES))
+    codes = {x for x, number in numbers.items() if number in known}
     rest = {number for x, number in numbers.items() if x not in codes}
     return codes if len(rest) > 2 and rest == {*range(1, len(rest) + 1)} else set()
 
@@ -304,16 +331,18 @@ def in_cells(columns: Sequence[Column], text: str, form: str = ", as in {}") -> 
     return form.format(plural(number, "cell")) if number > 1 else ""
 
 
-def _is_code(text: str) -> bool:
-    """Return whether a text among names looks like a code.
+def _codes_among_names(texts: Collection[str]) -> set[str]:
+    """Return the texts among names that look like codes.
 
-    It is a single character, a number such as 99, has no letters, or is in brackets.
+    They are single characters, numbers such as 99, have no letters, or are in brackets. A number
+    such as 9 is none beside further numbers, which are names.
     """
-    number = whole_number(text)
-    if number is not None:
-        return number in _NO_RANK_CODES or number < 0
-    is_sign = len(text) == 1 or not any(map(str.isalnum, text))
-    return is_sign or _IN_BRACKETS.fullmatch(text) is not None
+    numbers = {text: number for text in texts if (number := whole_number(text)) is not None}
+    are_names = any(x > 0 and x not in CODES for x in numbers.values())
+    known = _SURE_CODES if are_names else CODES
+    codes = {text for text, number in numbers.items() if number < 1 or number in known}
+    signs = {x for x in texts if len(x) == 1 or not any(map(str.isalnum, x))}
+    return codes | ({*filter(_IN_BRACKETS.fullmatch, texts), *signs} - numbers.keys())
 
 
 def cells_are_ranks(columns: Sequence[Column], missing: Sequence[str]) -> bool | None:

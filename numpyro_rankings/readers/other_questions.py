@@ -392,7 +392,9 @@ def _refuse_column_of_sums(
             continue
         said = numbers[numbers[:, k] > 0]
         others = np.delete(np.maximum(said, 0), k, axis=1)
-        if 2 * len(said) > len(numbers) and (others.sum(1) == said[:, k]).all():
+        # in few rows, only sums that are no ranks
+        is_sum = 2 * len(said) >= len(numbers) or said[:, k].max(initial=0) > len(columns)
+        if is_sum and (others.sum(1) == said[:, k]).all():
             whole = option("columns", [x.name for x in columns], False)
             raise RankingsError(
                 f"{grid.header_place}: {column.name!r} has the sums of the other columns: add "

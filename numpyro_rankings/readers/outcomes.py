@@ -7,6 +7,7 @@ import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_counted, names_shown
+from numpyro_rankings.readers.answers import CODES
 from numpyro_rankings.readers.grids import Column, Grid
 from numpyro_rankings.readers.headers import common_end, common_start
 from numpyro_rankings.readers.votes import letters
@@ -17,7 +18,6 @@ TIES = set(
     "tie tied draw drawn both equal equallygood bothequal bothgood bothbad same thesame neither "
     "tiebothbad nopreference nodifference indifferent".split()
 )
-_NO_ANSWER = {8, 9, 77, 88, 97, 98, 99, 888, 999}  # codes beside numbers for the items
 _GAMES = {"1/2-1/2": TIE, "½-½": TIE, "1/2": TIE}
 _SCORE = {"1": FIRST, "0": SECOND, "0.5": TIE, "0,5": TIE, "½": TIE, "1/2": TIE}
 _NUMBERS = {"1": FIRST, "2": SECOND, "0": TIE, "x": TIE}
@@ -169,7 +169,7 @@ def refuse_scale(grid: Grid, outcome: Column, sides: tuple[str, str]) -> None:
     is_amount = _OF_AMOUNTS.search(letters(outcome.name)) is not None
     if not numbers or any(np.isnan(x) for x in numbers) or numbers <= {0, 0.5, 1}:
         return
-    if not is_amount and numbers - _NO_ANSWER <= {0, 1, 2}:
+    if not is_amount and numbers - CODES <= {0, 1, 2}:
         return
     high = max(numbers)
     text = next(x for x in outcome.values if x and number_of(x) == high)

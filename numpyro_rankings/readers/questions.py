@@ -75,6 +75,7 @@ class QuestionSpec(NamedTuple):
     says_unranked: bool = False  # whether an option says so, or that they were
     separator: str | None = None  # the text between the items in a cell
     missing: tuple[str, ...] = ()  # texts that mean that nothing is ranked
+    left_out: tuple[str, ...] = ()  # those which are in rows that are left out
     # texts that mean that an item was offered and is not ranked, and that it was not offered
     offered: tuple[str, ...] = ()
     not_offered: tuple[str, ...] = ()

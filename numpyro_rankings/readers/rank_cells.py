@@ -11,8 +11,10 @@ from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_shown
 from numpyro_rankings.readers.answers import (
     BAD,
+    CODES,
     GOOD,
     NO_CODE,
+    codes_above,
     in_cells,
     joint_ranks,
     means_no_rank,
@@ -33,9 +35,7 @@ from numpyro_rankings.words import plural, shorten
 from numpyro_rankings.words.options import option
 
 _LENGTH = 60  # letters of a text in a message
-# codes of questionnaires for no answer, above the numbers of a scale or of places
-_CODES = (8, 9, 77, 88, 97, 98, 99, 777, 888, 998, 999, 9999)
-_FEWEST_OF_SCALE, _MOST_OF_SCALE, _FAR = 3, 11, 3
+_FEWEST_OF_SCALE, _MOST_OF_SCALE = 3, 11
 _FIRST, _LAST = (re.compile(rf"(?:the )?{x}", re.IGNORECASE) for x in (GOOD, BAD))
 _HALF = re.compile(r"\d{1,6}[.,]50*")  # the mean of an even number of ranks
 _MORE = r"(?:[2-9]|\d\d+)"
@@ -170,7 +170,7 @@ def _refuse_missing_ranks(
 ) -> None:
     """Refuse texts that may mean that an item is not ranked, and say how to say so."""
     said = {whole_number(text) or 0 for column in columns for text in column.values}
-    most = max(said - {*_CODES}, default=0)  # a code among ratings up to 100 may be one of them
+    most = max(said - CODES, default=0)  # a code among ratings up to 100 may be one of them
     for column in columns:
         for text in column.values:
             number = whole_number(text) or 0
@@ -189,34 +189,57 @@ def _refuse_codes_above(
     num_ranks: int | None,
     spec: QuestionSpec,
 ) -> None:
-    """Refuse a number such as 9, far above the numbers 1 to 5 of all others.
+    """Refuse a number such as 9, far above the numbers 1 to 5 of all others, if it is no point.
 
-    It is no code if each list has one such number, which may be the most points. Codes such as 99
-    are refused later.
+    Codes such as 99 are refused later.
     """
     numbers = numbers_in(columns)
     values = np.unique(numbers[numbers > 0])
     if len(values) <= _FEWEST_OF_SCALE:
         return
-    steps = np.diff(values)
-    k = int(np.argmax(steps))
-    low, codes = values[: k + 1], values[k + 1 :]
-    is_far = steps[k] >= _FAR and (np.delete(steps, k)[:k] < steps[k]).all()
+    codes = codes_above(values.tolist())
+    low = values[: len(values) - len(codes)]
     is_scale = _FEWEST_OF_SCALE <= len(low) and low[-1] <= _MOST_OF_SCALE
-    if not (is_far and is_scale and np.isin(codes, _CODES).all()):
+    if not codes or not is_scale or np.diff(low).max() >= codes[0] - low[-1]:
         return
     if all(means_no_rank(str(x), num_ranks) for x in codes):
         return
     is_code = np.isin(numbers, codes)
-    if (np.bincount(lists, is_code.sum(1)) == 1).all():
+    is_once = (np.bincount(lists, is_code.sum(1)) == 1).all()
+    is_said = spec.highest_first is not None
+    if (is_once and is_said) or _may_be_points(numbers, lists, is_code, False):
         return
     row, place = np.argwhere(is_code)[0].tolist()
-    text = columns[place].text(row)
+    text, points = columns[place].text(row), ""
+    if _may_be_points(numbers, lists, is_code, True):
+        points = f", and {option('highest_first', True, False)} if it is the most points"
     raise RankingsError(
         f"{grid.at(row, columns[place])}: {text} is far above the other numbers, {low[0]} to "
         f"{low[-1]}{in_cells(columns, text)}; {_if_not_ranked(text, spec, False)}, or "
         f"{option('missing', [*spec.missing, NO_CODE], False)} if it is a rank or rating, too"
+        f"{points}"
     )
+
+
+def _may_be_points(
+    numbers: np.ndarray, lists: np.ndarray, is_high: np.ndarray, are_points: bool
+) -> bool:
+    """Return whether a high number may be the most points, and no code.
+
+    All lists have it once, or most do and have the same numbers below it. These are not 1, …, t,
+    as of the ranks of all other items, unless it is said that they **are_points**.
+    """
+    low = np.where(is_high, 0, np.maximum(numbers, 0)).astype(float)
+    t, sums, squares = (np.bincount(lists, x.sum(1)) for x in (low > 0, low, low**2))
+    number = np.bincount(lists, is_high.sum(1))
+    has_one = number == 1
+    are_ranks = (2 * sums == t * (t + 1)) & (6 * squares == t * (t + 1) * (2 * t + 1))
+    if (number > 1).any() or (are_ranks[has_one].all() and not are_points):
+        return False
+    is_listed = number + t > 0
+    said = np.stack([t, sums, squares])[:, has_one]
+    are_like = 2 * has_one.sum() > is_listed.sum() and (said == said[:, :1]).all()
+    return bool(has_one[is_listed].all() or are_like)
 
 
 def _are_all_ranks(columns: Sequence[Column], spec: QuestionSpec) -> bool:
@@ -358,7 +381,11 @@ def _first_from_the_end(numbers: np.ndarray) -> int | None:
 
 
 def _rows_of_points(
-    columns: Sequence[Column], lists: np.ndarray, num_ranks: int | None, spec: QuestionSpec
+    columns: Sequence[Column],
+    lists: np.ndarray,
+    num_ranks: int | None,
+    spec: QuestionSpec,
+    has_codes: bool,
 ) -> np.ndarray | None:
     """Return the rows of the first list if the numbers seem to be points, such as 12, 10, 8, 7, …
 
@@ -381,6 +408,7 @@ def _rows_of_points(
     if (is_high := numbers > num_ranks).any():
         values = np.unique(numbers[is_high])
         is_code = len(values) == 1 and values[0] > 2 * num_ranks
+        is_code = is_code and not _may_be_points(numbers, lists, is_high, not has_codes)
         is_mixed = is_high.any(0) & (is_number & ~is_high).any(0)
         is_of_all = bool(is_high.any(0).all()) or is_mixed.sum() > 1
         # ranks of items of which some have no column differ from list to list
@@ -452,7 +480,9 @@ def read_ranks(
     number of columns; None if these are not known.
     """
     grid, spec = question.grid, question.spec
-    columns, missing = without_missing(grid, question.columns, spec.missing, num_ranks)
+    columns, missing = without_missing(
+        grid, question.columns, spec.missing, num_ranks, elsewhere=spec.left_out
+    )
     words = {True: spec.offered, False: spec.not_offered}
     columns, offered, about_offers = read_offered(grid, columns, words)
     columns, have_means, about_halves = _without_halves(columns, lists)
@@ -471,7 +501,7 @@ def read_ranks(
     if spec.rules is None:
         refuse_ratings(question, columns, lists, num_ranks, pointer)
     _refuse_missing_ranks(grid, columns, num_ranks, spec, has_codes)
-    if (points := _rows_of_points(columns, lists, num_ranks, spec)) is None:
+    if (points := _rows_of_points(columns, lists, num_ranks, spec, has_codes)) is None:
         columns, order = _best_first(question, columns, pointer, num_items)
     elif spec.highest_first is None:
         _refuse_points(question, columns, points)

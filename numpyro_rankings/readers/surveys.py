@@ -22,7 +22,7 @@ from numpyro_rankings.rankings.preferences import above_of_levels
 from numpyro_rankings.rankings.weights import WeightedRankings
 from numpyro_rankings.readers.added_columns import without_added_columns
 from numpyro_rankings.readers.answers import stands_for_rest
-from numpyro_rankings.readers.ballots import BLANK, BallotCounts
+from numpyro_rankings.readers.ballots import BallotCounts
 from numpyro_rankings.readers.beside import refuse_column_beside
 from numpyro_rankings.readers.first_rows import refuse_ballot_as_header, refuse_number_of_ballot
 from numpyro_rankings.readers.grids import (
@@ -266,19 +266,25 @@ def _refuse_words_of_ballots(
     name: str, items: Sequence[str], layout: str, missing: Sequence[str]
 ) -> None:
     """Refuse items that say something of a ballot, as columns or rows of a table may."""
-    for word, mark in words_of_ballots(items).items():
-        place = "its rows say something of the ballots, remove them"
-        if layout == "long":
-            leave = option("missing", [*missing, word], mark == BLANK)
-            place = f"its rows say something of the ballots, {leave} leaves them out"
-        if layout == "ranks":
-            leave = option("about", word, False)
-            place = f"its column says something of the ballots, {leave} leaves it out"
-        is_short = len(items) <= _MOST_ITEMS_NAMED
-        names = option("items", items) if is_short else f"{option('items')} with all names"
-        raise RankingsError(
-            f"{name}: is {word!r} an item? If {place}; if it is an item, add {names}"
-        )
+    words = [*words_of_ballots(items)]
+    if not words:
+        return
+    ways = {
+        "long": f"{option('missing', [*missing, *words])} leaves such lines out, and what is "
+        "ranked behind them counts",
+        "orders": f"{option('layout', 'votes')} reads ballots",
+        "ranks": f"{option('about', words, False)} leaves such columns out",
+    }
+    way = ways.get(layout, "remove such rows")
+    shown = names_shown(list(map(repr, words)))
+    asked, says, is_item = f"is {shown} an item", "it says", "it is an item"
+    if len(words) > 1:
+        asked, says, is_item = f"are {shown} items", "they say", "these are items"
+    is_short = len(items) <= _MOST_ITEMS_NAMED
+    names = option("items", items) if is_short else f"{option('items')} with all names"
+    raise RankingsError(
+        f"{name}: {asked}? If {says} something of the ballots, {way}; if {is_item}, add {names}"
+    )
 
 
 def _refuse_rest(lists: Lists, missing: Sequence[str]) -> None:

@@ -17,18 +17,18 @@ from numpyro_rankings.readers.questions import QuestionSpec, read_counts
 from numpyro_rankings.words import plural
 
 # letters of words in cells, as counting software and vendors' exports write them
-_UNSURE = {  # that are also words of surveys
+_UNSURE = {  # that are also words of surveys, or may be items
     *("skipped", "skip", "blank", "blankvote", "blankballot", "leftblank", "novote", "novotes"),
-    *("notvoted", "noselection"),
+    *("notvoted", "noselection", "multiple"),
+}
+OVERVOTE_WORDS = {
+    *("over", "overvote", "overvotes", "overvoted", "overranked", "survote", "survotes"),
+    *("doublevote", "multiplevotes", "multiplemarks", "multiple"),
 }
 BLANK_WORDS = {
     *("under", "undervote", "undervotes", "undervoted", "underranked", "skippedrank"),
-    *("exhausted", "exhaust", "exhaustedballot"),
-    *_UNSURE,
-}
-OVERVOTE_WORDS = {
-    *("over", "overvote", "overvotes", "overvoted", "overranked"),
-    *("doublevote", "multiplevotes", "multiplemarks"),
+    *("exhausted", "exhaust", "exhaustedballot", "sousvote", "sousvotes"),
+    *_UNSURE - OVERVOTE_WORDS,
 }
 _CODES = {"o": OVERVOTE, "ov": OVERVOTE, "u": BLANK, "uv": BLANK}
 _WRITE_IN = re.compile(

@@ -108,11 +108,12 @@ def test_numbers_on_a_scale_do_not_say_which_is_preferred(tmp_path, name):
 
 
 def test_numbers_for_the_sides_and_codes_beside_them_are_no_scale():
-    frame = table(["item_a", "item_b", "preference"], [1, 2, 0, 99])
-    with refusal("missing='99' leaves such a line out"):
-        read_survey(frame, "pairs", columns=[*frame.columns])
-    read = read_survey(frame, "pairs", columns=[*frame.columns], missing="99")
-    assert ties_of(read) == [False, False, True]
+    for code in ("99", "66", "9999"):
+        frame = table(["item_a", "item_b", "preference"], [1, 2, 0, int(code)])
+        with refusal(f"missing='{code}' leaves such a line out"):
+            read_survey(frame, "pairs", columns=[*frame.columns])
+        read = read_survey(frame, "pairs", columns=[*frame.columns], missing=code)
+        assert ties_of(read) == [False, False, True]
     # an item that is not known is no number on a scale
     numbers = pd.DataFrame({"a": ["1", "2", "3"], "b": ["2", "3", "1"], "winner": ["1", "3", "57"]})
     with refusal("'57' does not say which of '3' and '1' is preferred"):

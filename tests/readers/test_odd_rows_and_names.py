@@ -392,6 +392,18 @@ def test_an_item_called_total(tmp_path):
     # an average is none of the numbers that it would be the sum of
     path = write(tmp_path, "id,Low,High,Average\n1,1,2,3\n2,1,2,3\n3,2,1,3\n", "t.csv")
     assert read_survey(path, **options).rankings.num_items == 3
+    # half of the rows have no sum, or more, where it is no rank
+    for rows, given in (
+        ("1,1,2,3,\n2,2,1,3,\n3,3,1,2,6\n4,1,3,2,\n", options),
+        ("1,1,1,2,4\n2,2,1,1,\n3,1,2,2,5\n4,2,2,1,\n", {**options, "ties": "exact"}),
+    ):
+        path = write(tmp_path, f"id,Tea,Milk,Rum,Total\n{rows}", "t.csv")
+        with refusal("'Total' has the sums of the other columns: add about='Total'"):
+            read_survey(path, **given)
+        said, survey = read_with_answers(path, **given)
+        assert said == {"about": ["Total"]} and survey.rankings.items == ("Tea", "Milk", "Rum")
+    few = write(tmp_path, "id,Fiat,Total,Shell\n1,2,3,1\n2,1,,2\n3,2,,1\n", "t.csv")
+    assert joined(read_survey(few, **options)) == ["Shell Fiat Total", "Fiat Shell", "Shell Fiat"]
     # one who answered nothing has no sum
     path = write(tmp_path, "id,Tea,Milk,Sum\n1,,,\n2,1,2,3\n3,2,1,3\n", "t.csv")
     with refusal("'Sum' has the sums of the other columns"):

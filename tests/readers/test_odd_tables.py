@@ -698,7 +698,7 @@ def test_names_below_a_question_are_names(tmp_path):
     assert joined(survey) == ["tea coffee cocoa", "coffee cocoa tea"]
 
 
-@pytest.mark.parametrize("code", ["99", "-9"])
+@pytest.mark.parametrize("code", ["99", "-9", "9", "8", "66"])
 def test_codes_among_numbers_of_items(tmp_path, code):
     text = f"judge,1st,2nd,3rd\nAl,1,2,{code}\nBo,1,2,3\nCy,2,1,{code}\nDi,3,1,2\n"
     path = write(tmp_path, text, "t.csv")
@@ -709,8 +709,18 @@ def test_codes_among_numbers_of_items(tmp_path, code):
     cell = write(tmp_path, f'judge,order\nAl,"1, 2, {code}"\nBo,"1, 2, 3"\n', "c.csv")
     with refusal(f"is '{code}' an item?"):
         read_survey(cell, "cell", judge="judge")
+    two = write(tmp_path, text.replace(f"1,2,{code}", "1,2,999"), "two.csv")
+    said, survey = read_with_answers(two, layout="votes", judge="judge")
+    assert set(said["missing"]) == {code, "999"} and joined(survey)[:3] == ["1 2", "1 2 3", "2 1"]
     other = write(tmp_path, "judge,1st,2nd,3rd\nAl,12,45,99\nBo,45,12,99\n", "o.csv")
     assert joined(read_survey(other, "orders", judge="judge")) == ["12 45 99", "45 12 99"]
+
+
+@pytest.mark.parametrize("rows", ["1,8,9\n3,10,7\n4,5,6\n2,1,9", "1,2,9\n3,4,8\n5,6,7\n1,2,7"])
+def test_numbers_of_items_near_others_are_no_codes(tmp_path, rows):
+    path = write(tmp_path, f"1st,2nd,3rd\n{rows}\n", "t.csv")
+    for layout in ("orders", "votes"):
+        assert joined(read_survey(path, layout))[0] == rows[:5].replace(",", " ")
 
 
 def test_totals_among_the_items_of_long_tables(tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 import openpyxl
 import pandas as pd
 import pytest
-from helpers.readers import joined, refusal, write
+from helpers.readers import joined, read_with_answers, refusal, write
 
 from numpyro_rankings import RankingsError, read_survey
 
@@ -148,6 +148,38 @@ def test_a_code_above_a_small_scale_is_asked_about(tmp_path, code, layout):
     assert levels(survey) == [[0, 1, -1], [0, 0, 1], [0, 1, -1]]
     every = read_survey(path, **read, missing="none")  # which says that it is a rating
     assert levels(every) == [[1, 2, 0], [0, 0, 1], [1, 2, 0]] != expected
+
+
+CODE, POINTS = {"missing": ["9"]}, {"highest_first": True}
+ONE_EACH = {  # a number far above the others, the first answer, and the first list
+    "ranks of all others": ([(1, 2, 3, 9), (2, 1, 9, 3), (9, 1, 2, 3)], CODE, "a b c"),
+    "one judge has none": ([(1, 2, 3, 9), (2, 1, 9, 3), (3, 2, "", 1)], CODE, "a b c"),
+    "one judge has all ranks": ([(1, 2, 3, 9), (2, 1, 9, 3), (3, 2, 4, 1)], CODE, "a b c"),
+    "twice": ([(1, 2, 9, 9), (2, 1, 9, 3), (9, 1, 2, 3)], CODE, "a b"),
+    "of five": ([(1, 2, 3, 9, 4), (2, 1, 9, 3, 4), (9, 1, 2, 3, 4)], CODE, "a b c e"),
+    "points": ([(1, 3, 5, 9), (3, 1, 9, 5), (9, 1, 3, 5)], POINTS, "d c b a"),
+    "points, one has none": ([(1, 3, 5, 9), (3, 1, 9, 5), (5, 3, "", 1)], POINTS, "d c b a"),
+    "points far apart": ([(1, 4, 2, 9), (4, 2, 9, 1), (9, 1, 4, 2)], POINTS, "d b c a"),
+}
+
+
+@pytest.mark.parametrize("layout", ["ranks", "long"])
+@pytest.mark.parametrize("name", ONE_EACH)
+def test_a_number_far_above_the_others_once_in_most_lists(tmp_path, name, layout):
+    rows, answer, first = ONE_EACH[name]
+    table = pd.DataFrame(rows, columns=[*"abcde"[: len(rows[0])]])
+    table.insert(0, "judge", ["Al", "Bo", "Cy"])
+    gaps = {"gaps": "close"} if layout == "long" else {}
+    if layout == "long":
+        table = table.melt("judge", var_name="item", value_name="rank")
+    path = tmp_path / "t.csv"
+    table.to_csv(path, index=False)
+    said, survey = read_with_answers(path, judge="judge", layout=layout)
+    assert said == (answer if answer == CODE else answer | gaps)
+    assert joined(survey)[0] == first
+    if name in ("one judge has none", "of five"):  # it is the most points, if that is said
+        given = {"judge": "judge", "missing": "none", **POINTS, **gaps}
+        assert joined(read_survey(path, layout, **given))[0] == f"d {first[::-1]}"
 
 
 def test_a_code_above_few_places_of_many():

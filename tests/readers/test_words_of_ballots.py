@@ -19,12 +19,19 @@ WORDS = [
     "UNDERVOTED",
     "Exhausted",
     "(under)",
+    "Survote",
 ]
+
+
+NO_RANK = ["N/A", "empty", "nul", "Blanc", "VOTE BLANC"]
 
 
 def ballots(word, layout):
     """Three ballots, in the second of which a word stands for the second place."""
-    names = [["Ann", "Bob", "Cid"], ["Bob", word, "Ann"], ["Cid", "Ann", "Bob"]]
+    return table_of([["Ann", "Bob", "Cid"], ["Bob", word, "Ann"], ["Cid", "Ann", "Bob"]], layout)
+
+
+def table_of(names, layout):
     if layout == "cell":
         return pd.DataFrame({"order": ["; ".join(x) for x in names]})
     if layout == "long":
@@ -37,7 +44,7 @@ def ballots(word, layout):
 def test_words_of_ballots(word):
     survey = read_survey(ballots(word, "votes"), columns="Rank*")
     assert survey.layout == "votes" and survey.rankings.items == ("Ann", "Bob", "Cid")
-    second = "Bob" if word.casefold()[0] in "omd" else "Bob Ann"
+    second = "Bob" if word.casefold()[0] in "omds" else "Bob Ann"
     assert joined(survey) == ["Ann Bob Cid", second, "Cid Ann Bob"]
     assert any(repr(word) in note for note in survey.notes)
     with refusal("some cells have words such as undervote", "layout='votes'"):
@@ -70,16 +77,78 @@ def test_letters_are_items_among_letters():
 
 @pytest.mark.parametrize("layout", ["orders", "cell", "long", "votes"])
 @pytest.mark.parametrize(
-    "code", ["*", "##", "X", "99", "-1", "<none>", "[no mark]", "N/A", "skip", "empty"]
+    "code",
+    ["*", "##", "X", "99", "9", "66", "998", "-1", "<none>", "[no mark]", *NO_RANK, "skip"],
 )
 def test_codes_among_names(code, layout):
     if (layout, code) in (("votes", "skip"), ("cell", "<none>")):
         return  # a blank rank, and what may be a mark between items
     how = f"add missing={code!r}"
-    if layout == "long":
+    if layout == "long" and code not in NO_RANK:
         how = "if it is an item, add items=" if code == "skip" else "remove its rows"
     with refusal(f"is {code!r} an item?", how):
         read_survey(ballots(code, layout), layout)
+
+
+@pytest.mark.parametrize("layout", ["orders", "cell", "votes", "long"])
+def test_numbers_among_names_with_numbers_are_items(layout):
+    frame = table_of([["Ann", "12", "Bob"], ["Bob", "9", "Ann"]], layout)
+    assert joined(read_survey(frame, layout))[1] == "Bob 9 Ann"
+
+
+def test_words_of_overvotes_that_may_be_items():
+    frame = ballots("Multiple", "orders")
+    said, survey = read_with_answers(frame)
+    assert said == {"layout": "votes"} and joined(survey) == ["Ann Bob Cid", "Bob", "Cid Ann Bob"]
+    with refusal("is 'Multiple' an item?", "add items=['Ann', 'Bob', 'Cid', 'Multiple']"):
+        read_survey(frame, "orders")
+    survey = read_survey(frame, items=["Ann", "Bob", "Cid", "Multiple"])
+    assert joined(survey)[1] == "Bob Multiple Ann"
+
+
+@pytest.mark.parametrize("layout", ["orders", "cell", "votes", "long"])
+def test_a_candidate_called_blanc(layout):
+    rows = [("Ann", "Blanc", "Bob"), ("Blanc", "Bob", "Ann"), ("Bob", "Ann", "Blanc")]
+    frame = table_of(rows, layout)
+    said, survey = read_with_answers(frame, layout=layout)
+    assert said == {"items": ["Ann", "Blanc", "Bob"]} and joined(survey)[0] == "Ann Blanc Bob"
+    # twice in a list it is none
+    if layout in ("orders", "votes"):
+        frame = frame.replace({"Rank 1": {"Ann": "Blanc"}})
+        with refusal("is 'Blanc' an item?", "add missing='Blanc'; if it is one, name all items"):
+            read_survey(frame, layout)
+
+
+LINES = "judge,item,rank\nA,Ann,1\nA,U,2\nA,Bob,3\nB,Bob,1\nB,Ann,2\nB,O,3\nC,Cid,1\nC,Ann,2\n"
+
+
+def test_several_words_among_the_items_of_a_long_table(tmp_path):
+    path = write(tmp_path, LINES, "t.csv")
+    with refusal("are 'U', 'O' items?", "missing=['U', 'O'] leaves such lines out"):
+        read_survey(path)
+    said, survey = read_with_answers(path)
+    assert said == {"missing": ["U", "O"], "gaps": "close"}
+    assert joined(survey) == ["Ann Bob", "Bob Ann", "Cid Ann"]
+    note = "left out, because nothing is ranked there: 'U' in 1 line, 'O' in 1 line"
+    assert note in survey.notes and not any("no cell has" in x for x in survey.notes)
+    assert read_survey(path, missing="u,o", gaps="close").notes == survey.notes
+    other = read_survey(path, missing=["U", "O", "99"], gaps="close")
+    assert "no cell has '99', of missing=" in other.notes
+
+
+def test_words_in_rows_that_are_left_out_are_somewhere(tmp_path):
+    path = write(tmp_path, "id,a,b,c\n1,1,2,99\n1,1,2,3\n2,2,1,3\n", "t.csv")
+    options = {"judge": "id", "layout": "ranks", "duplicates": "last"}
+    survey = read_survey(path, missing="99", **options)
+    assert joined(survey) == ["a b c", "b a c"] and len(survey.notes) == 1
+    assert len(read_survey(path, missing="98", **options).notes) == 2
+    for layout, text in (
+        ("orders", "id,1st,2nd\n1,tea,nil\n1,tea,rum\n2,rum,tea\n"),
+        ("cell", "id,list\n1,nil\n1,tea > rum\n2,rum > tea\n"),
+    ):
+        path = write(tmp_path, text, "u.csv")
+        survey = read_survey(path, layout, judge="id", duplicates="last", missing="nil")
+        assert not any("has 'nil'" in note for note in survey.notes)
 
 
 def test_a_few_capitals_are_a_code_on_ballots_alone():
@@ -114,6 +183,8 @@ def test_what_stands_for_all_other_items(tmp_path, word, layout):
     path = write(tmp_path, REST[layout].format(word, "cocoa"), "t.csv")
     said, survey = read_with_answers(path, layout=layout, judge="judge")
     assert said == {"missing": [word]}
+    said_where = [note for note in survey.notes if repr(word) in note]
+    assert len(said_where) == 1 and "has" not in said_where[0]
     assert joined(survey) == ["tea rum", "rum cocoa tea", "cocoa tea rum"]
     items = ["tea", "rum", "cocoa", word]
     assert joined(read_survey(path, layout, judge="judge", items=items))[0] == f"tea rum {word}"

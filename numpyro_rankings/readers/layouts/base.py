@@ -8,7 +8,7 @@ import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_counted
-from numpyro_rankings.readers.answers import without_missing
+from numpyro_rankings.readers.answers import text_key, without_missing
 from numpyro_rankings.readers.grids import Grid, check_cells
 from numpyro_rankings.readers.headers import Table, drop_totals, name_columns, renamed
 from numpyro_rankings.readers.lists import Lists
@@ -82,6 +82,10 @@ class Layout(ABC):
         self.check_question(table.grid, picked, spec)
         grid, about_totals = drop_totals(table.grid, self.columns_with_totals(table.grid, picked))
         grid, about_judges = self.one_answer_each(grid, picked, spec)
+        if spec.missing and len(grid.numbers) < len(table.grid.numbers):
+            texts = {text_key(x) for k in picked for x in table.grid.cells[k].values}
+            words = [x for x in spec.missing if text_key(x) in texts]
+            spec = spec._replace(left_out=(*spec.left_out, *words))
         special = [k for k, x in enumerate(grid.cells) if x.name in spec.special]
         check_cells(grid._replace(cells=[grid.cells[k] for k in sorted({*picked, *special})]))
         refuse_slid_rows(grid, picked, self.answers(grid, picked), self.has_item_columns)
@@ -176,8 +180,9 @@ class Layout(ABC):
 
     def read_cells(self, question: Question) -> Question:
         """Read what the cells say."""
+        spec = question.spec
         columns, notes = without_missing(
-            question.grid, question.columns, question.spec.missing, None
+            question.grid, question.columns, spec.missing, None, elsewhere=spec.left_out
         )
         return question.with_columns(columns, notes)
 

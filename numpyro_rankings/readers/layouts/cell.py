@@ -103,7 +103,9 @@ class Cell(Orders):
         places = _places_of_lists(grid, column, read, spec)
         # a word may be a whole cell, or at a place of a list
         every = [*question.columns, *places]
-        (_, *places), missing = without_missing(grid, every, spec.missing, None, "place")
+        (_, *places), missing = without_missing(
+            grid, every, spec.missing, None, "place", spec.left_out
+        )
         known = {*(spec.items or ()), *sure_words_of_ballots(places), *read.ties.unsure}
         refuse_missing_items(grid, places, known)
         _refuse_unsure(grid, column, read, spec)

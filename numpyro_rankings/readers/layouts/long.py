@@ -10,11 +10,14 @@ import numpy as np
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_shown
 from numpyro_rankings.readers.answers import (
+    CODES,
     numbers_in,
     ranks_in,
     refuse_missing_items,
     said_of_offer,
+    says_no_rank,
     stands_for_rest,
+    text_key,
 )
 from numpyro_rankings.readers.grids import Column, Grid, whole_number
 from numpyro_rankings.readers.headers import Table, is_called_total
@@ -43,7 +46,7 @@ _MEANINGS = {"judge": {"judge"}, "item": {"item"}, "rank": _RANKS}
 _OF_RANKS = re.compile(r"(?:.*[\W_])?(?:rank(?:ing)?|pos(?:ition)?|place)", re.IGNORECASE)
 _NUMBER = re.compile(r"[-+$€£]?\d+(?:[.,]\d+)?[%$€£]?")
 _OF_WEIGHTS = re.compile(r"(?:.*[\W_])?(?:weights?|wt)", re.IGNORECASE)
-_CODES = {7, 8, 9, 66, 77, 88, 97, 98, 99, 777, 888, 999}  # that may mean that nothing is ranked
+_CODES = CODES | {7}  # no end of a scale above the number of items
 _MOST_COLUMNS = 6  # of which three are tried in each way
 
 
@@ -71,7 +74,7 @@ class Long(Layout):
         spec = spec._replace(judge=_find_column(grid, spec, "judge", {"judge"}))
         spec = spec._replace(item=_find_column(grid, spec, "item", {"item"}))
         rank = _find_column(grid, spec, "rank", _RANKS)
-        spec = spec._replace(rank=rank)
+        spec = spec._replace(rank=rank, left_out=_words_of_lines(grid.column(str(spec.item)), spec))
         check_columns(grid, spec)
         notes = []
         if others := [x for x in grid.cells if x.name and x.name not in spec.special]:
@@ -113,12 +116,11 @@ class Long(Layout):
         """
         assert spec.item is not None
         item, about_words = grid.column(spec.item), list[str]()
-        rest = {text for text in item.values if stands_for_rest(text)}
-        words = (words_of_ballots(item.values).keys() | rest) & set(spec.missing)
-        if words:
-            is_word = item.mapped(lambda text: text in words, bool)
-            lines = plural(int(is_word.sum()), "line")
-            about_words = [f"left out, because nothing is ranked there: {lines}"]
+        if words := {*map(text_key, spec.left_out)}:
+            is_word = item.mapped(lambda text: text_key(text) in words, bool)
+            lines = item.keep(is_word).counts().items()
+            said = names_shown([f"{text!r} in {plural(k, 'line')}" for text, k in lines])
+            about_words = [f"left out, because nothing is ranked there: {said}"]
             grid = grid.keep(~is_word)
         every = np.ones(len(grid.numbers), bool)
         columns = grid.column(spec.item), grid.cells[picked[0]]
@@ -156,6 +158,22 @@ class Long(Layout):
         rows, places = np.nonzero(orderings >= 0)
         named = np.array(items, object)[orderings[rows, places]]
         return rows, {"item": named, "rank": places + 1}
+
+
+def _words_of_lines(item: Column, spec: QuestionSpec) -> tuple[str, ...]:
+    """Return the missing texts that lines have instead of an item.
+
+    They say that nothing is ranked, or that all other items are ranked there; a number or a letter
+    may be a code among the ranks, and the name of an item, too.
+    """
+    missing = {*map(text_key, spec.missing)}
+    texts = [x for x in item.values if missing and text_key(x) in missing]
+    if not texts:
+        return ()
+    words = words_of_ballots(item.values)
+    said = [x for x in texts if x in words or stands_for_rest(x) or says_no_rank(x)]
+    found = {text_key(x) for x in said if x not in (spec.items or ())}
+    return tuple(x for x in spec.missing if text_key(x) in found)
 
 
 def _named(grid: Grid, spec: QuestionSpec) -> QuestionSpec:
@@ -351,8 +369,10 @@ def _items(question: Question, judge: Column) -> tuple[tuple[str, ...], np.ndarr
             )
     names = question.spec.items or tuple(item.values)
     if question.spec.items is None:
-        how = "remove its rows"
-        refuse_missing_items(grid, [item], words_of_ballots(item.values), how)
+        how, words = "remove its rows", words_of_ballots(item.values)
+        # a word is left out if it is a missing one
+        refuse_missing_items(grid, [item], {*words, *(x for x in names if not says_no_rank(x))})
+        refuse_missing_items(grid, [item], words, how)
         total = next((x for x in item.values if is_called_total(x)), None)
         if total is not None and len(item.values) > 2:
             raise RankingsError(

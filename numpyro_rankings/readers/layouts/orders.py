@@ -83,7 +83,9 @@ class Orders(Layout):
         if spec.items is None:
             refuse_lists_at_places(grid, question.columns)
         _places(question)  # refuses a column of other things before its texts are taken for items
-        columns, notes = without_missing(grid, question.columns, spec.missing, None)
+        columns, notes = without_missing(
+            grid, question.columns, spec.missing, None, elsewhere=spec.left_out
+        )
         if not (spec.closes_gaps or _places_by_names(question.names)):
             refuse_ticks(grid, columns)
         refuse_missing_items(grid, columns, {*(spec.items or ()), *sure_words_of_ballots(columns)})
