@@ -400,6 +400,7 @@ TOURNAMENTS = {
     "crosstable": "player,Ann,Bob,Cid\nAnn,,1,1\nBob,0,,1\nCid,0,0,\n",
     "crosstable with draws": ",Ann,Bob,Cid\nAnn,x,1,½\nBob,0,x,1\nCid,½,0,x\n",
     "crosstable in letters": ",Ann,Bob,Cid\nAnn,-,W,L\nBob,L,-,W\nCid,W,L,-\n",
+    "crosstable in words": "player,Ann,Bob,Cid\nAnn,,win,loss\nBob,loss,,win\nCid,win,loss,\n",
     "crosstable of scores": "Home,Ann,Bob,Cid\nAnn,—,2–1,3–0\nBob,0–0,—,1–2\nCid,1–1,0–2,—\n",
     "rounds": "No,Name,R1,R2,Pts\n1,Ann,2w1,3b½,1.5\n2,Bob,1b0,4w1,1\n3,Cid,4b1,1w½,1.5\n"
     "4,Dan,3w0,2b0,0\n",
