@@ -418,6 +418,15 @@ def test_tables_of_tournaments(tmp_path, name):
         read_survey(path)
 
 
+@pytest.mark.parametrize("cells", ["1 1 1", "W D D", "L D D", "W L S"])
+def test_cells_that_are_no_results_beside_their_own_names(tmp_path, cells):
+    """These are results only if somebody has won, somebody has lost, and nothing else is said."""
+    a, b, c = cells.split()
+    text = f"player,Ann,Bob,Cid\nAnn,,{a},{b}\nBob,{b},,{c}\nCid,{c},{a},\n"
+    with refusal("is 'player' part of the question?", "the layout is needed"):
+        read_survey(write(tmp_path, text, "t.csv"))
+
+
 COUNTS = {
     "places": "item,1st,2nd,3rd\ntea,12,5,3\ncoffee,5,10,5\nmilk,3,5,12\n",
     "ranks and a total": "Wine,Rank1,Rank2,Rank3,Total\nA,9,5,2,16\nB,5,8,3,16\nC,2,3,11,16\n",
