@@ -16,14 +16,14 @@ import pytest
 import xarray as xr
 from helpers.command_line import SOI, interrupting_after, rows_of, run, without_page
 
-from numpyro_rankings import read_rankings
+from numpyro_rankings import Rankings, read_rankings
 from numpyro_rankings.cli import fit
 from numpyro_rankings.cli.fit_options import parse_options
 from numpyro_rankings.cli.models import AUTO, MODELS
 from numpyro_rankings.cli.options import RunOptions
 from numpyro_rankings.cli.program import make_parser
 from numpyro_rankings.cli.progress import Progress
-from numpyro_rankings.cli.session import RunSession
+from numpyro_rankings.cli.session import RunSession, TooFewDrawsError
 from numpyro_rankings.infer import TemperedMixture
 from numpyro_rankings.report import group_path as module
 from numpyro_rankings.report.group_path import GroupChoice, TooLittleTimeError, choose_number
@@ -295,6 +295,18 @@ def test_what_is_refused_is_refused_before_the_path(folder, monkeypatch, capsys)
     assert run(*weighted) == 2
     said = capsys.readouterr().err
     assert said.strip().endswith(f"or fit fewer judges, such as --sample {number // 2}")
+
+
+@pytest.mark.parametrize(("number", "fewer"), [(3, 2), (40, 20), (9000, 2000)])
+def test_fewer_judges_are_proposed_where_there_is_little_time(monkeypatch, number, fewer):
+    def too_late(*_, **__):
+        raise TooLittleTimeError
+
+    monkeypatch.setattr(module, "group_path", too_late)
+    session = RunSession(RunOptions(), "command")
+    rankings = Rankings.from_orderings([[0, 1, 2]], num_items=3, counts=[number])
+    with pytest.raises(TooFewDrawsError, match=rf"such as --sample {fewer}, or a Dirichlet"):
+        fit.choose_components(session, model_of("--components auto"), rankings)
 
 
 def test_an_interrupt_during_the_path_leaves_nothing(folder, monkeypatch, capsys, one_program):
