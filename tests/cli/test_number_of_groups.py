@@ -255,6 +255,8 @@ def test_the_ladders_are_spread_over_devices(folder, monkeypatch):
     assert run(*AUTO_FIT, "--minutes", "3") == 2
     assert (seen["minutes"], seen["chains_after"], seen["num_ladders"]) == (3, 4, 2)
     assert seen["devices"] == jax.devices()[:2]
+    of_chains = jax.random.key(RunOptions().plan().seed)  # has random numbers of its own
+    assert seen["key"] != of_chains
 
 
 def test_ladders_as_if_there_were_fewer_rankings_are_not_shown_instead(monkeypatch):
@@ -307,6 +309,25 @@ def test_fewer_judges_are_proposed_where_there_is_little_time(monkeypatch, numbe
     rankings = Rankings.from_orderings([[0, 1, 2]], num_items=3, counts=[number])
     with pytest.raises(TooFewDrawsError, match=rf"such as --sample {fewer}, or a Dirichlet"):
         fit.choose_components(session, model_of("--components auto"), rankings)
+
+
+def test_the_page_shows_the_most_probable_number_so_far(monkeypatch):
+    def found(*_, after_number, **__):
+        for tried, evidence in enumerate((-30.0, -10.0, -20.0), 1):
+            after_number(tried, evidence)
+        raise TooLittleTimeError
+
+    monkeypatch.setattr(module, "group_path", found)
+    monkeypatch.setattr(
+        "numpyro_rankings.posterior.ladders.log_evidence", lambda x: SimpleNamespace(value=x)
+    )
+    shown = []
+    monkeypatch.setattr(RunSession, "show_tried", lambda _, tried: shown.append(tuple(tried)))
+    session = RunSession(RunOptions(), "command")
+    rankings = Rankings.from_orderings([[0, 1, 2]], num_items=3)
+    with pytest.raises(TooFewDrawsError):
+        fit.choose_components(session, model_of("--components auto"), rankings)
+    assert shown == [(1, -30.0, 1, 8), (2, -10.0, 2, 8), (2, -10.0, 3, 8)]
 
 
 def test_an_interrupt_during_the_path_leaves_nothing(folder, monkeypatch, capsys, one_program):
