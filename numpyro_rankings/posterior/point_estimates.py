@@ -527,12 +527,11 @@ def _move_points(
             lambda turn: (turn[0] + 1, *seat(turn[0], labels, counts, sizes)),
             (k, jnp.zeros((), labels.dtype), jnp.array(True)),
         )
-        point = order[k - 1]  # the last one may stay
+        point = order[k - 1]
         old, column = labels[point], columns[point]
-        best, moves = jnp.where(stays, old, best), jnp.where(stays, 0, 1)
-        leaves = jnp.where(old >= 0, moves, 0)
-        for slot, change in ((old, -leaves), (best, moves)):
-            counts = counts.at[every, column, slot].add(change.astype(counts.dtype))
+        best = jnp.where(stays, old, best)  # the last one may leave its cluster and come back
+        for slot, change in ((old, jnp.where(old >= 0, -1, 0)), (best, 1)):
+            counts = counts.at[every, column, slot].add(change)
             sizes = sizes.at[slot].add(change)
         return k, labels.at[point].set(best), counts, sizes, moved | ~stays
 

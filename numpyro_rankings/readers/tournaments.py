@@ -136,7 +136,8 @@ def _refuse_crosstable(grid: Grid, names: Column, others: Sequence[Column]) -> N
         if column.name in items and column is not own and (x := column.text(row))
     }
     in_points = said <= _POINTS and bool(said & {"0", "0.0", "½", "0.5", "0,5", "1/2"})
-    are_results = {"w", "l"} <= said <= _POINTS or all(_SCORE.fullmatch(x) for x in said if x)
+    are_letters = {"w", "l"} <= {x[0] for x in said} and said <= _POINTS  # or words
+    are_results = are_letters or all(_SCORE.fullmatch(x) for x in said if x)
     shown = names_counted([repr(x) for x in sorted(said - {""})], 3)
     if said - {""} and (are_results or ("1" in said and in_points)):
         raise RankingsError(

@@ -17,7 +17,7 @@ from jax.experimental.compilation_cache import compilation_cache
 from numpyro_rankings.cli import fit, interim, main
 from numpyro_rankings.cli.arguments import HopelessError
 from numpyro_rankings.cli.compilation import telling_of_compilation
-from numpyro_rankings.cli.interim import InterimPage
+from numpyro_rankings.cli.interim import GroupsSoFar, InterimPage
 from numpyro_rankings.cli.options import Goals, Plan
 from numpyro_rankings.cli.progress import Progress
 from numpyro_rankings.run import Run
@@ -81,6 +81,7 @@ def failing(monkeypatch, place, name, error):
     ("r_hat", "takes", "times"),
     [
         (1.2, 0, [60, 120, 240, 480, 960]),
+        (1.1, 0, [60, 120, 240, 480, 960]),
         (float("nan"), 0, [60, 120, 240, 480, 960]),
         (1.09, 0, [20, 120, 240, 480, 960]),
         # a tenth of the time: 10 of 70 s, so that the next is put off to 200 s, then to 300 s
@@ -153,6 +154,29 @@ def test_at_most_five_lines_are_printed(number):
     lines = interim._shortened([f"cluster {k}: " + "long " * 50 for k in range(number)])
     assert len(lines) == min(number, 4) and max(map(len, lines)) <= 100
     assert (f"and {number - 3} smaller ones" in lines[-1]) == (number > 4)
+
+
+def test_lines_are_not_cut_to_nothing(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "8")
+    assert list(map(len, interim._shortened(["long " * 50]))) == [40]
+
+
+@pytest.mark.parametrize("earlier", [None, "results", interim._MARK])
+@pytest.mark.parametrize("shown", [0, 1, 2])
+def test_what_is_there_when_the_page_is_taken_back(monkeypatch, folder, earlier, shown):
+    """Earlier results, or the page of another run that this one has not replaced."""
+    monkeypatch.setattr("numpyro_rankings.report.page.page_of", lambda *_: interim._MARK)
+    path = folder / "out" / "report.html"
+    if earlier is not None:
+        path.parent.mkdir()
+        path.write_text(earlier)
+    page = InterimPage(path.parent, lambda *_: GroupsSoFar({}, []))
+    for _ in range(shown):
+        page._show(None, lambda: ("", "after a sweep"), Progress(PLAN, is_shown=False), 1.0)
+        assert page_now() == interim._MARK
+    page.take_back()
+    stays = earlier == "results" or (earlier is not None and shown == 0)
+    assert (page_now() if path.exists() else None) == (earlier if stays else None)
 
 
 @pytest.mark.parametrize(

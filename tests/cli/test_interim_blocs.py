@@ -4,12 +4,18 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import jax
+import pandas as pd
 import pytest
 from helpers.fabricated import fabricated_mcmc, with_groups
 
-from numpyro_rankings import diagnostics_table, find_blocs, to_inference_data
+from numpyro_rankings import Comparisons, diagnostics_table, find_blocs, to_inference_data
 from numpyro_rankings.cli import fit
-from numpyro_rankings.cli.interim import InterimPage, finder_of_groups
+from numpyro_rankings.cli.interim import (
+    InterimPage,
+    _BlocFinder,
+    _findings_so_far,
+    finder_of_groups,
+)
 from numpyro_rankings.cli.options import Goals, Plan
 from numpyro_rankings.cli.program import make_parser
 from numpyro_rankings.cli.progress import Progress
@@ -181,6 +187,47 @@ def test_there_may_be_no_blocs(drawn, monkeypatch):
     for number in (None, 5):
         view = finder(rankings, number)(run, STATUS, 100).view
         assert view["blocs"] is None and view["status"] == STATUS
+
+
+@pytest.mark.parametrize("kind", ["survey weights", "comparisons"])
+def test_some_rankings_have_no_blocs(kind):
+    """Though a number was asked for, and there is time."""
+    if kind == "comparisons":
+        lines = [("x", "a", "b"), ("x", "b", "c"), ("y", "b", "a")]
+        rankings = Comparisons.from_pairs(pd.DataFrame(lines, columns=["judge", "winner", "loser"]))
+        assert rankings.weights is None
+    else:
+        rankings = SimpleNamespace(weights=[1.5, 0.5])
+    findings = SimpleNamespace(reference="some groups")
+    assert _BlocFinder(rankings, 3).find(findings, {}, 1e9) is None
+
+
+@pytest.mark.parametrize(("chains", "most"), [(2, 100), (30, 10)])
+def test_the_page_is_of_few_draws(drawn, chains, most):
+    """As many of all chains together, but some of each."""
+
+    def as_mcmc(asked):
+        assert asked == most
+        return drawn[0].as_mcmc(asked)
+
+    run = SimpleNamespace(**{**vars(drawn[0]), "as_mcmc": as_mcmc})
+    find = finder_of_groups(drawn[1], "title", chains, lambda _: {})
+    assert find(run, STATUS, 0.0).lines
+
+
+@pytest.mark.parametrize(("judges", "most"), [(100, 100), (80_000, 50), (10**8, 10)])
+def test_fewer_draws_of_many_judges_are_compared(monkeypatch, judges, most):
+    class ComparedError(Exception):
+        pass
+
+    def medoid(_, compared):
+        raise ComparedError(compared)
+
+    monkeypatch.setattr("numpyro_rankings.posterior.partitions.medoid_partition", medoid)
+    draws = SimpleNamespace(labels="some", flat=lambda: {"assignments": None})
+    with pytest.raises(ComparedError) as error:
+        _findings_so_far(draws, SimpleNamespace(num_rankings=judges), None, None)
+    assert error.value.args == (most,)
 
 
 def test_few_groups_have_no_blocs(searches):

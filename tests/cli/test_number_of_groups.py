@@ -16,7 +16,7 @@ import pytest
 import xarray as xr
 from helpers.command_line import SOI, interrupting_after, rows_of, run, without_page
 
-from numpyro_rankings import read_rankings
+from numpyro_rankings import Rankings, read_rankings
 from numpyro_rankings.cli import fit
 from numpyro_rankings.cli.fit_options import parse_options
 from numpyro_rankings.cli.interim import InterimPage
@@ -24,7 +24,7 @@ from numpyro_rankings.cli.models import AUTO, MODELS
 from numpyro_rankings.cli.options import RunOptions
 from numpyro_rankings.cli.program import make_parser
 from numpyro_rankings.cli.progress import Progress
-from numpyro_rankings.cli.session import RunSession
+from numpyro_rankings.cli.session import RunSession, TooFewDrawsError
 from numpyro_rankings.infer import TemperedMixture
 from numpyro_rankings.report import group_path as module
 from numpyro_rankings.report.group_path import GroupChoice, TooLittleTimeError, choose_number
@@ -257,6 +257,8 @@ def test_the_ladders_are_spread_over_devices(folder, monkeypatch):
     assert run(*AUTO_FIT, "--minutes", "3") == 2
     assert (seen["minutes"], seen["chains_after"], seen["num_ladders"]) == (3, 4, 2)
     assert seen["devices"] == jax.devices()[:2]
+    of_chains = jax.random.key(RunOptions().plan().seed)  # has random numbers of its own
+    assert seen["key"] != of_chains
 
 
 def test_ladders_as_if_there_were_fewer_rankings_are_not_shown_instead(monkeypatch):
@@ -297,6 +299,37 @@ def test_what_is_refused_is_refused_before_the_path(folder, monkeypatch, capsys)
     assert run(*weighted) == 2
     said = capsys.readouterr().err
     assert said.strip().endswith(f"or fit fewer judges, such as --sample {number // 2}")
+
+
+@pytest.mark.parametrize(("number", "fewer"), [(3, 2), (40, 20), (9000, 2000)])
+def test_fewer_judges_are_proposed_where_there_is_little_time(monkeypatch, number, fewer):
+    def too_late(*_, **__):
+        raise TooLittleTimeError
+
+    monkeypatch.setattr(module, "group_path", too_late)
+    session = RunSession(RunOptions(), "command")
+    rankings = Rankings.from_orderings([[0, 1, 2]], num_items=3, counts=[number])
+    with pytest.raises(TooFewDrawsError, match=rf"such as --sample {fewer}, or a Dirichlet"):
+        fit.choose_components(session, model_of("--components auto"), rankings)
+
+
+def test_the_page_shows_the_most_probable_number_so_far(monkeypatch):
+    def found(*_, after_number, **__):
+        for tried, evidence in enumerate((-30.0, -10.0, -20.0), 1):
+            after_number(tried, evidence)
+        raise TooLittleTimeError
+
+    monkeypatch.setattr(module, "group_path", found)
+    monkeypatch.setattr(
+        "numpyro_rankings.posterior.ladders.log_evidence", lambda x: SimpleNamespace(value=x)
+    )
+    shown = []
+    monkeypatch.setattr(RunSession, "show_tried", lambda _, tried: shown.append(tuple(tried)))
+    session = RunSession(RunOptions(), "command")
+    rankings = Rankings.from_orderings([[0, 1, 2]], num_items=3)
+    with pytest.raises(TooFewDrawsError):
+        fit.choose_components(session, model_of("--components auto"), rankings)
+    assert shown == [(1, -30.0, 1, 8), (2, -10.0, 2, 8), (2, -10.0, 3, 8)]
 
 
 def test_an_interrupt_during_the_path_leaves_nothing(folder, monkeypatch, capsys, one_program):

@@ -11,7 +11,7 @@ import pytest
 
 from numpyro_rankings.cli import main
 from numpyro_rankings.cli.arguments import for_screen
-from numpyro_rankings.cli.options import Goals, Plan
+from numpyro_rankings.cli.options import Goals, Length, Plan
 from numpyro_rankings.cli.progress import Progress
 
 
@@ -136,6 +136,36 @@ def test_the_line_of_progress_fits(monkeypatch, width, num_chains):
     if width == 80:
         clusters = "10/11/12/13" if num_chains == 4 else "10 to 33"
         assert f"clusters {clusters}, R-hat 1.729, ESS 1,234, about " in line
+
+
+@pytest.mark.parametrize(
+    ("until", "left"),
+    [
+        (Goals(minutes=10), "80 s"),  # five times the 20 seconds of the chains
+        (Goals(minutes=2), "70 s"),  # of which 50 are over
+        (Length(100, 300), "30 s"),
+    ],
+)
+def test_the_time_that_is_left(clock, until, left):
+    """Of the time, 30 seconds went by before the chains."""
+    progress = Progress(Plan(2, 0, None, until), is_shown=False, began=clock.seconds - 30)
+    clock.step(20)
+    check = SimpleNamespace(rhat=1.05, ess=200.0)
+    run = SimpleNamespace(last_check=check, num_sweeps=100, seconds=10.0)
+    assert progress.state(run) == f"R-hat 1.050, ESS 200, about {left} left"
+    assert progress.minutes() == pytest.approx(50 / 60)
+
+
+def test_a_line_every_ten_seconds_where_there_is_no_terminal(monkeypatch, clock):
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    monkeypatch.setattr(Progress, "_describe", lambda *_: "how far")
+    run = SimpleNamespace(check_if_due=lambda: None)
+    progress, lines = Progress(Plan(2, 0, None, Goals()), is_shown=True), []
+    for seconds in (0, 9.5, 1, 9.5, 1):
+        clock.step(seconds)
+        progress.show(run)
+        lines.append(sys.stderr.getvalue().count("numpyro-rankings: how far\n"))
+    assert lines == [0, 0, 1, 1, 2]
 
 
 def test_spans_of_one_number(tmp_path, capsys):

@@ -68,6 +68,31 @@ def test_what_is_said_of_a_sample():
     assert "of 4 items, the longest of 3, in 2 chains" in said
 
 
+@pytest.mark.parametrize(("number", "sampled"), [(2000, False), (2100, True)])
+def test_a_sample_is_taken_of_many_judges(monkeypatch, capsys, number, sampled):
+    """Of more than 2,000, whose programs are not those of all judges."""
+    monkeypatch.setattr("numpyro_rankings.cli.warm._compile", lambda *_: None)
+    write_table(number, 6)
+    assert run("warm", *FIT[1:4]) == 0
+    said = capsys.readouterr().out
+    of_sample = ", a sample of those of the table," if sampled else ""
+    assert f"for 1,921 to 2,048 judges{of_sample} with " in said
+    assert "of 6 items, the longest of 6, in 4 chains" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "most"),
+    [((), 4), (("--groups", "6"), 6), (("--components", "auto", "--max-clusters", "2"), 2)],
+)
+def test_programs_of_each_number_of_groups(monkeypatch, options, most):
+    compiled = []
+    monkeypatch.setattr("numpyro_rankings.cli.warm._compile", lambda name, _: compiled.append(name))
+    assert run("warm", "--size", "600x6", *options) == 0
+    of_chains = [name for name in compiled if not name.startswith("numbers of groups, up to ")]
+    mixtures = [f"{number}-component mixture" for number in range(2, most + 1)]
+    assert of_chains == ["single population", *mixtures]
+
+
 @pytest.mark.slow
 def test_where_the_number_of_groups_is_chosen(programs, capsys):
     auto = "--components", "auto", "--max-clusters", "2", "--chains", "2"
@@ -95,6 +120,7 @@ def test_where_the_number_of_groups_is_chosen(programs, capsys):
             "--groups is for tables of which",
         ),
         (("--size", "100000000000x1000"), "memory"),
+        (("--size", "0x4"), "--size must be of at least 1 judge and 2 items"),
         (("--size", "17x1"), "--size must be of at least 1 judge and 2 items"),
         (("votes.csv", "--size", "17x4"), "--size goes without FILE"),
         (("--layout", "ranks", "--size", "17x4"), "--size goes without FILE"),

@@ -93,6 +93,55 @@ def test_a_sweep_is_that_of_its_twin(seated, num_slots):
     raise AssertionError("points move in every sweep")
 
 
+def swept_once(draws, labels, steps, order):
+    """The labels, and whether a point has moved, with three slots and integers of two bytes."""
+    draws, labels = np.asarray(draws, np.int32), np.asarray(labels, np.int32)
+    counts = point_estimates._count(labels, draws, 3)
+    steps, order = np.asarray(steps, np.float32), np.asarray(order, np.int32)
+    found, counts, moved = map(
+        np.asarray, point_estimates._move_points(labels, counts, draws.T, steps, order)
+    )
+    np.testing.assert_array_equal(counts, point_estimates._count(found, draws, 3))
+    return found.tolist(), bool(moved)
+
+
+BINDER = np.arange(7)  # f(n + 1) - f(n), but for a factor
+
+
+@pytest.mark.parametrize("order", [[5, 0], [0, 5]])
+def test_a_point_that_is_as_well_in_another_cluster_stays(order):
+    """Whether it is the last in turn or not."""
+    draws = [[0, 0, 1, 1, 2, 0], [0, 0, 1, 1, 2, 1]]
+    labels = [0, 0, 1, 1, 2, 1]
+    assert swept_once(draws, labels, BINDER, order) == (labels, False)
+
+
+def test_a_point_moves_only_for_more_than_rounding():
+    """It is alone in all draws, so that only the sizes of the clusters count."""
+    draws, labels = [[0, 0, 0, 1, 1, 2]] * 2, [0, 1, 1, 2, 2, 1]
+    for gain, label in ((5e-7, 1), (2e-6, 0)):
+        steps = [0.0, 0.0, gain, 1.0, 1.0, 1.0, 1.0]
+        found, moved = swept_once(draws, labels, steps, [5, 5])
+        assert (found, moved) == ([*labels[:5], label], label == 0)
+
+
+def test_a_point_that_is_alone_keeps_its_slot():
+    """Though a slot before it is empty."""
+    labels = [0, 0, 0, 0, 0, 2]
+    assert swept_once([[0, 0, 0, 0, 0, 1]] * 2, labels, BINDER, [0, 5]) == (labels, False)
+
+
+@pytest.mark.parametrize("number", [255, 256, 257, 2**16 - 1, 2**16, 2**16 + 1])
+def test_rows_that_differ_in_the_last_of_so_many_clusters(number):
+    """Labels are kept in one or two bytes, where these suffice."""
+    apart = np.arange(number, dtype=np.int32)
+    draws = np.stack([apart] * 5)
+    draws[[1, 3], -1] = 0
+    draws[4, -1] = 1
+    first, counts = point_estimates._different_rows(draws)
+    assert (first.tolist(), counts.tolist()) == ([0, 1, 4], [2, 2, 1])
+
+
 @pytest.mark.parametrize("number", [127, 128, 256, 2**15 - 1, 2**15, 2**16, 2**16 + 1])
 def test_all_points_in_one_cluster_are_counted(number):
     counts = point_estimates._count(np.zeros(number, np.int32), np.zeros((1, number), np.int32), 2)

@@ -226,6 +226,15 @@ def test_numbers_of_judges_that_are_also_those_of_an_item(tmp_path, name, layout
     assert not error.value.questions.options
 
 
+@pytest.mark.parametrize(("name", "answers"), [("No", {"about": ("No",)}), ("d", {})])
+def test_numbers_that_may_tie_with_ranks_beside_the_judges(name, answers):
+    """Only what they are called says that they are no item."""
+    frame = table_of_ranks(who=list("abcdef"), **{name: NUMBERS})
+    with pytest.raises(RankingsError, match=f"is '{name}' part of the ranking") as error:
+        read_survey(frame, "ranks", judge="who")
+    assert error.value.questions.options == answers
+
+
 def test_what_numbers_the_rows_beside_the_judges(tmp_path):
     text = "judge,Seed,tea,rum,milk\na,6,5,4,3\nb,7,5,5,2\nc,8,4,1,3\nd,9,2,4,5\n"
     path = write(tmp_path, text, "t.csv")

@@ -142,6 +142,20 @@ def test_golfers_with_joint_places_and_a_cut():
     assert survey.judges == ["R1", "R2", "R3"]
 
 
+@pytest.mark.parametrize("number", [5, 6])
+def test_words_among_the_places_of_golfers(number):
+    """Fewer than a quarter of the cells: as many as that may be no ranks at all."""
+    rounds = {
+        "R1": [1, 2, 2, 4, 5, 6, "MC", "MC"],
+        "R2": [5, 5, 4, 3, 1, 1, "MC", "MC"],
+        "R3": [3, 4, 1, 1, 7 if number == 5 else "MC", 5, 6, "MC"],
+    }
+    frame = pd.DataFrame({"golfer": list("abcdefgh"), **rounds})
+    is_asked = "with ties, and most rows have not: if each column is a judge, add"
+    with refusal(is_asked if number == 5 else "is 'golfer' part of the question?"):
+        read_survey(frame)
+
+
 @pytest.mark.parametrize("blank", ["", "-"])
 def test_critics_in_columns_who_did_not_see_all_films(blank):
     """All columns are lists, though most rows would be, too."""

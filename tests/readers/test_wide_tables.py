@@ -400,6 +400,7 @@ TOURNAMENTS = {
     "crosstable": "player,Ann,Bob,Cid\nAnn,,1,1\nBob,0,,1\nCid,0,0,\n",
     "crosstable with draws": ",Ann,Bob,Cid\nAnn,x,1,½\nBob,0,x,1\nCid,½,0,x\n",
     "crosstable in letters": ",Ann,Bob,Cid\nAnn,-,W,L\nBob,L,-,W\nCid,W,L,-\n",
+    "crosstable in words": "player,Ann,Bob,Cid\nAnn,,win,loss\nBob,loss,,win\nCid,win,loss,\n",
     "crosstable of scores": "Home,Ann,Bob,Cid\nAnn,—,2–1,3–0\nBob,0–0,—,1–2\nCid,1–1,0–2,—\n",
     "rounds": "No,Name,R1,R2,Pts\n1,Ann,2w1,3b½,1.5\n2,Bob,1b0,4w1,1\n3,Cid,4b1,1w½,1.5\n"
     "4,Dan,3w0,2b0,0\n",
@@ -415,6 +416,15 @@ def test_tables_of_tournaments(tmp_path, name):
     path = write(tmp_path, TOURNAMENTS[name], "t.txt" if "line" in name else "t.csv")
     with refusal("and no ranks: write a line for each game, with columns such as", "'pairs'"):
         read_survey(path)
+
+
+@pytest.mark.parametrize("cells", ["1 1 1", "W D D", "L D D", "W L S"])
+def test_cells_that_are_no_results_beside_their_own_names(tmp_path, cells):
+    """These are results only if somebody has won, somebody has lost, and nothing else is said."""
+    a, b, c = cells.split()
+    text = f"player,Ann,Bob,Cid\nAnn,,{a},{b}\nBob,{b},,{c}\nCid,{c},{a},\n"
+    with refusal("is 'player' part of the question?", "the layout is needed"):
+        read_survey(write(tmp_path, text, "t.csv"))
 
 
 COUNTS = {

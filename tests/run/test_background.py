@@ -13,6 +13,7 @@ from helpers.toy_kernel import DATA, Autoregressive, toy_run
 
 from numpyro_rankings import Run, StoreError, open_run
 from numpyro_rankings.run import loop
+from numpyro_rankings.run.background import Background
 
 pytestmark = pytest.mark.usefixtures("programs", "usual_signals")
 LONG = 60.0  # seconds, which none of these takes; a test that hangs fails
@@ -156,6 +157,58 @@ def test_an_aborted_pause_ends():
             break
     run.abort()
     assert not run.is_running and 0 < run.num_draws < SWEEPS
+
+
+def resting(background):
+    """Start what makes no sweeps, and let it rest."""
+
+    def work():
+        while True:
+            background.heed()
+
+    background.start(work)
+    background.pause()
+    assert background.state == "paused"
+
+
+def test_what_is_to_end_neither_pauses_nor_proceeds():
+    background, gate = Background(), Gate()
+    gate.count = 1
+    background.start(lambda: [gate(None), background.heed()])
+    asking = [threading.Thread(target=background.abort, daemon=True)]
+    asking[0].start()
+    while background._asked != "abort":
+        asking[0].join(0.01)
+    background.proceed()
+    asking.append(threading.Thread(target=background.pause, daemon=True))
+    asking[1].start()
+    asking[1].join(1)
+    waits = asking[1].is_alive()
+    gate.opened.set()
+    asking[0].join(5)
+    assert not waits and not asking[0].is_alive() and background.wait(LONG) is False
+
+
+def test_it_is_said_to_rest_only_while_it_does():
+    background, gate = Background(), Gate()
+    resting(background)
+    with background._changed:  # the thread cannot go on yet
+        background.proceed()
+        assert background.state == "running"
+    background.pause()
+    background.abort()
+    gate.count = 1
+    background.start(lambda: gate(None))
+    assert background.state == "running"
+    gate.opened.set()
+    assert background.wait(LONG) is None
+
+
+def test_a_run_does_not_wait_for_itself():
+    background = Background()
+    background.start(background.wait)
+    with pytest.raises(RuntimeError, match="cannot wait for itself"):
+        background.wait(LONG)
 
 
 @pytest.mark.parametrize("how", ["wait", "abort", "with"])

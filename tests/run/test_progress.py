@@ -1,6 +1,7 @@
 """What is shown of a run while it goes on: a table in a notebook, a line in a terminal."""
 
 import io
+import math
 import sys
 import threading
 from dataclasses import replace
@@ -15,7 +16,7 @@ from numpyro.infer import HMC
 
 from numpyro_rankings import Run
 from numpyro_rankings.run.goals import Check
-from numpyro_rankings.run.progress import Figures
+from numpyro_rankings.run.progress import Display, Figures, in_words, seconds_to_goals
 
 pytestmark = pytest.mark.usefixtures("programs")
 
@@ -147,3 +148,80 @@ def test_the_line_counts_sweeps():
     assert figures.line() == "1 sweep"
     assert replace(figures, num_sweeps=2).line() == "2 sweeps"
     assert replace(figures, total=1_000).line() == "1 of 1,000 sweeps"
+
+
+def figures(num_sweeps, seconds_left=None):
+    """Those of a run of which nothing else is known."""
+    return Figures(num_sweeps, 0, 2, None, None, None, math.nan, None, seconds_left)
+
+
+def test_a_line_covers_the_one_before_after_half_a_second(monkeypatch, clock):
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr("sys.stderr", Terminal())
+    display = Display(True)
+    assert display.is_due()
+    display.show(figures(1000, 3.0))
+    clock.step(0.4)
+    assert not display.is_due()
+    clock.step(0.2)
+    assert display.is_due()
+    display.show(figures(1, 3.0))
+    display.end(lambda: figures(2, 3.0))
+    first, second = "1,000 sweeps, about 3 s left", "1 sweep, about 3 s left"
+    expected = f"\r{first}\r{second:<{len(first)}}\r{'2 sweeps':<{len(second)}}\n"
+    assert sys.stderr.getvalue() == expected
+
+
+@pytest.mark.parametrize("is_prompt", [True, False])
+def test_no_line_of_another_thread_gets_into_a_prompt(monkeypatch, is_prompt):
+    monkeypatch.setattr("sys.stderr", Terminal())
+    if is_prompt:
+        monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
+    due = []
+    thread = threading.Thread(target=lambda: due.append(Display(True).is_due()))
+    thread.start()
+    thread.join()
+    assert due == [not is_prompt] and Display(True).is_due()
+
+
+def test_ipython_in_a_terminal_shows_no_table(notebook, monkeypatch):
+    monkeypatch.setattr(sys.modules["IPython"], "get_ipython", SimpleNamespace)
+    Display(True).begin(lambda: figures(1))
+    assert notebook == []
+
+
+def test_a_line_has_the_clusters_of_each_chain_where_it_is_wide_enough():
+    some = replace(figures(3), clusters=[3, 14] * 4)
+    whole, narrow = "3 sweeps, clusters 3/14/3/14/3/14/3/14", "3 sweeps, clusters 3 to 14"
+    for line, less in ((whole, narrow), (narrow, "3 sweeps")):
+        assert some.line(len(line)) == line and some.line(len(line) - 1) == less
+
+
+@pytest.mark.parametrize(
+    ("check", "left", "words"),
+    [
+        (None, None, ""),
+        (Check(1.5, 20.4, 3), 90.0, "R-hat 1.500, ESS 20, about 2 min left"),
+        (Check(math.nan, 20.4, 3), None, "ESS 20"),  # of one chain
+        (Check(1.5, math.nan, 3), None, "R-hat unknown yet"),
+    ],
+)
+def test_how_far_it_is_in_words(check, left, words):
+    assert in_words(check, left) == words
+
+
+@pytest.mark.parametrize(
+    ("check", "left", "seconds"),
+    [
+        (None, 100.0, None),
+        (Check(1.05, math.nan, 3), 100.0, None),
+        (Check(1.05, 200.0, 3), 100.0, 40.0),  # five times as long as so far
+        (Check(math.nan, 200.0, 3), 100.0, 10.0),
+        (Check(1.3, 200.0, 3), 100.0, 100.0),  # not more than it has
+        (Check(1.3, 200.0, 3), -1.0, 0.0),
+        (Check(1.001, 800.0, 3), 100.0, 0.0),  # the goals are reached
+    ],
+)
+def test_the_time_until_the_goals_are_reached(check, left, seconds):
+    found = seconds_to_goals(check, (1.01, 400.0), 10.0, left)
+    assert found == (seconds if seconds is None else pytest.approx(seconds))

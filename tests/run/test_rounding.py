@@ -1,7 +1,9 @@
 """Rows of count 0, which round up the number of rankings, change no posterior and no program."""
 
+from collections import defaultdict
 from functools import partial
 from itertools import permutations
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -103,6 +105,20 @@ def test_sizes_of_one_shape(sizes):
         assert shape(sizes[0], rows[-1] + 1) != shape(*sizes)
     for fewer in (numbers[0] - 1, sizes[1]), (sizes[0], rows[0] - 1):
         assert min(fewer) < 1 or fewer[1] > fewer[0] or shape(*fewer) != shape(*sizes)
+
+
+def test_sizes_of_one_shape_are_those_found_one_by_one():
+    """All numbers to 36, up to which they are rounded, and all numbers of rows."""
+    alike = defaultdict(set)
+    for number in range(1, 37):
+        for num_rows in range(1, number + 1):
+            rounded = round_rows(of_size(number, num_rows))
+            alike[rounded.num_rankings, rounded.num_rows].add((number, num_rows))
+    for sizes in alike.values():
+        expected = [{*some} for some in zip(*sizes, strict=True)]
+        for number, num_rows in sizes:
+            size = SimpleNamespace(num_rankings=number, num_rows=num_rows)
+            assert [{*some} for some in rounded_alike(size)] == expected
 
 
 def test_rows_of_count_0():
