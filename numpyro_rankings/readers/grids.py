@@ -411,7 +411,7 @@ def form_of_text(text: TextFile, layout: str | None, has_header: bool) -> "Form"
     if re.match(r'\{\s*"[^"]*"\s*:', line):
         raise RankingsError(
             f"{text.name}:{first + 1}: {line.strip()[:40]!r} seems to be an object of JSON: "
-            f"{table_of_json(text.name, 'lines=True')}"
+            f"{table_of_json(text.name, how='lines=True')}"
         )
     if in_brackets and (has_header or layout is None):
         raise RankingsError(

@@ -1,6 +1,10 @@
 """Odd tables of many kinds: what is asked at once, and what is read with the answers."""
 
 import datetime
+import json
+import shlex
+import subprocess
+import sys
 
 import openpyxl
 import pytest
@@ -587,6 +591,32 @@ def test_objects_of_json(tmp_path, monkeypatch):
         exec(code)
         survey = read_survey(f"{name[0]}.csv", "ranks")
         assert joined(survey) == ["tea rum gin", "rum tea gin"]
+
+
+@pytest.mark.parametrize("name", ["u.json", "Ann's.json", "Ann's.txt", "$HOME `x`.csv", "é !.tsv"])
+@pytest.mark.parametrize("form", ["by judge", "by item", "by column", "list"])
+def test_the_command_for_json_in_a_shell(tmp_path, monkeypatch, name, form):
+    """The names of the judges stay, and a name of a file may have marks that a shell reads."""
+    monkeypatch.chdir(tmp_path)
+    ranks = {"Al": {"tea": 1, "rum": 2, "gin": 3}, "Bo": {"tea": 2, "rum": 1, "gin": 3}}
+    items = {x: {who: of[x] for who, of in ranks.items()} for x in ranks["Al"]}
+    value = {
+        "by judge": ranks,
+        "by item": items,
+        "by column": {x: dict(zip("01", of.values(), strict=True)) for x, of in items.items()},
+        "list": {"day": 1, "ballots": [*ranks.values()]},
+    }[form]
+    (tmp_path / name).write_text(json.dumps(value))
+    with pytest.raises(RankingsError) as error:
+        read_survey(name)
+    command = "python -c " + str(error.value).partition("python -c ")[2].rpartition(" writes ")[0]
+    python = shlex.quote(sys.executable)
+    subprocess.run(command.replace("python", python, 1), shell=True, check=True)
+    (table,) = {*tmp_path.iterdir()} - {tmp_path / name}
+    said, survey = read_with_answers(table)
+    assert joined(survey) == ["tea rum gin", "rum tea gin"]
+    if form == "by judge" or form == "by item":
+        assert survey.judges == ["Al", "Bo"] and ("transpose" in said) == (form == "by item")
 
 
 @pytest.mark.parametrize(
