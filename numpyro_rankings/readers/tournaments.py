@@ -12,7 +12,7 @@ from numpyro_rankings.readers.beside import are_lists
 from numpyro_rankings.readers.grids import Column, Grid
 from numpyro_rankings.readers.headers import is_called_total
 from numpyro_rankings.readers.outcomes import number_of
-from numpyro_rankings.readers.questions import QuestionSpec, meaning_of_header
+from numpyro_rankings.readers.questions import OF_ITEMS, QuestionSpec, meaning_of_header
 from numpyro_rankings.readers.votes import letters
 from numpyro_rankings.words.options import option
 
@@ -190,15 +190,16 @@ def _refuse_counts_of_places(
     # shares are rounded
     within = 0.02 * numbers.sum() / min(numbers.shape) if _have_shares(columns) else 0
     is_same = [len(x) > 1 and np.ptp(x) <= within for x in map(numbers.sum, (0, 1))]
-    are_items = not in_rows and _OF_ITEMS.fullmatch(names.name) is not None
+    are_items = not in_rows and OF_ITEMS.fullmatch(names.name) is not None
     are_same_items = len({tuple(sorted(row)) for row in numbers.tolist()}) == 1 and not are_items
     is_of_judges = meaning_of_header(names, spec._replace(judge=None)) == "judge"
-    is_sure = any(is_same) or bool(medals) or bool(rest) or are_items
-    if all(map(str.isdecimal, called)):  # which may be judges who share out points
-        is_sure = all(is_same) and numbers.max() > max(numbers.shape)
-    # each judge ranks an item once
+    # a team may rank numbers of items, of which none comes twice
     lists = numbers.T if in_rows else numbers
     may_be_items = all(len({*x} - {0.0}) == np.count_nonzero(x) for x in lists.tolist())
+    may_be_judges = may_be_items and _MAY_BE_JUDGES.fullmatch(names.name) is not None
+    is_sure = any(is_same) or bool(medals) or bool(rest) or (are_items and not may_be_judges)
+    if all(map(str.isdecimal, called)):  # which may be judges who share out points
+        is_sure = all(is_same) and numbers.max() > max(numbers.shape)
     if spec.judge == names.name and may_be_items and not (all(is_same) or rest or medals):
         return
     may_be_items &= not (rest or medals) and bool(numbers.max() <= 2 * len(np.unique(numbers)))
