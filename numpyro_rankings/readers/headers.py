@@ -35,13 +35,21 @@ from numpyro_rankings.readers.answers import (
     places_in_order,
     rank_in_words,
 )
-from numpyro_rankings.readers.grids import Column, Grid, whole_number
+from numpyro_rankings.readers.grids import (
+    EXCEL_SUFFIXES,
+    TEXT_SUFFIXES,
+    Column,
+    Grid,
+    is_title,
+    whole_number,
+)
 from numpyro_rankings.words import by_number, shorten
 from numpyro_rankings.words.options import option
 
 _LENGTH = 60  # letters of a name in a message
 _MOST_HEADER_ROWS, _MOST_TITLES, _LOOKED_AT = 3, 3, 200
 _FEWEST_BELOW = 3  # rows below one that says more of the columns, with it
+_WITHOUT_NAMES = (*TEXT_SUFFIXES, *EXCEL_SUFFIXES)  # files whose columns may have no names
 _IMPORT_ID = re.compile(r'\{\s*"ImportId"')
 # columns of Qualtrics, and what the second row calls them
 _QUALTRICS = {
@@ -141,6 +149,26 @@ def below_title(grid: Grid) -> Grid:
     )
 
 
+def below_title_alone(grid: Grid) -> Grid:
+    """Take titles off the top of a table without names of columns."""
+    number, most = 0, min(_MOST_TITLES, len(grid.numbers) - 1)
+    first, *others = grid.cells
+    while number < most and first.text(number) and not any(x.text(number) for x in others):
+        number += 1
+    for end in range(number if others else 0, 0, -1):
+        below = grid.keep(np.arange(len(grid.numbers)) >= end)
+        titles = [first.text(row) for row in range(end)]
+        if all(is_title(x, _texts(below)) for x in titles):
+            shown = ", ".join(repr(title[:_LENGTH]) for title in titles)
+            note = f"left out above the first ballot: {shown}"
+            return below._replace(header_place=below.where(0), notes=(*grid.notes, note))
+    return grid
+
+
+def _texts(grid: Grid) -> set[str]:
+    return {text for column in grid.cells for text in column.values}
+
+
 def without_names_again(grid: Grid) -> Grid:
     """Take rows that repeat the names of the columns off a table, which was put together of parts.
 
@@ -178,14 +206,16 @@ def fold_header(grid: Grid, header_rows: int | None) -> Table:
         new = [x for x, y in zip(numbered, names, strict=True) if x != y]
         if len({*numbered}) == len(numbered) and all(numbered):
             grid = grid._replace(cells=renamed(grid.cells, numbered))
-            names, notes = (
-                numbered,
-                [f"columns without a name of their own are called {new[0]!r} to {new[-1]!r}"],
-            )
+            called = " to ".join(dict.fromkeys(repr(x) for x in (new[0], new[-1])))
+            names, notes = numbered, [f"columns without a name of their own are called {called}"]
     if header_rows is None and not more and len(names) > 2 and names[0] and not any(names[1:]):
+        none = ""
+        below = _texts(below_title_alone(grid))
+        if is_title(names[0], below) and grid.name.lower().endswith(_WITHOUT_NAMES):
+            none = f"; add {option('header', 'none')} if there are none"
         raise RankingsError(
             f"{grid.header_place}: only the first column has a name, {names[0][:_LENGTH]!r}; if it "
-            "is a title, remove what is above the names of the columns"
+            f"is a title, remove what is above the names of the columns{none}"
         )
     if not more:
         words = [column.label or column.name for column in grid.cells]
