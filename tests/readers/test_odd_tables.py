@@ -473,6 +473,20 @@ def test_games_and_remarks_are_no_names_beside_their_ranks(tmp_path):
         said, survey = read_with_answers(write(tmp_path, text, "u.csv"), judge="who")
         assert said["layout"] == "ranks" and {"columns", "layout"} == {*said}
         assert joined(survey) == ["tea milk", "milk tea"]
+    for names in ("tea,tea_rank", "why tea,rank tea", "Ann,Ann rank"):
+        for ranks in ("1 2 2,1 1 3,2 1 2", "1 2 3,2 1 3,1 1 2", "1 2 3,2 3 1,3 1 2"):
+            one, two = names.split(",")
+            stem = "Ann" if "Ann" in names else "tea"
+            head = ",".join(x.replace(stem, y) for y in ("tea", "rum", "gin") for x in (one, two))
+            said = ("good bad ok", "bad good good", "ok good bad")
+            rows = [
+                ",".join(f"{x},{y}" for x, y in zip(a.split(), b.split(), strict=True))
+                for a, b in zip(said, ranks.split(","), strict=True)
+            ]
+            path = write(tmp_path, "\n".join([head, *rows]), "w.csv")
+            answers, survey = read_with_answers(path)
+            assert answers == {"columns": two.replace(stem, "*"), "layout": "ranks"}
+            assert survey.rankings.num_items == 3
     for text, answers in (
         ("rank_1,score_1,rank_2,score_2\ntea,9,milk,7\nmilk,8,tea,6\n", {"columns"}),
         (
