@@ -499,6 +499,42 @@ def test_games_and_remarks_are_no_names_beside_their_ranks(tmp_path):
         assert [x[:8] for x in joined(survey)] == ["tea milk", "milk tea"]
 
 
+@pytest.mark.parametrize(
+    "places", ["First,Second,Last", "1st choice,2nd choice,Least preferred", "Best,2nd,bottom_pick"]
+)
+@pytest.mark.parametrize("layout", [None, "orders"])
+def test_the_last_of_as_many_places_as_items(tmp_path, places, layout):
+    rows = [["A", "B", "C"], ["B", "C", "A"], ["C", "A", ""]]
+    lists = ["A B C", "B C A", "C A"]
+    names = places.split(",")
+    text = "\n".join(map(",".join, [names, *rows]))
+    path = write(tmp_path, text, "t.csv")
+    assert joined(read_survey(path, layout)) == lists
+    assert joined(read_survey(path, layout, columns=names)) == lists
+    # in any order, beside a column of judges
+    turned = [["who", *names[::-1]], *([f"v{k}", *row[::-1]] for k, row in enumerate(rows))]
+    path = write(tmp_path, "\n".join(map(",".join, turned)), "u.csv")
+    survey = read_survey(path, layout, judge="who")
+    assert survey.judges == ["v0", "v1", "v2"] and joined(survey) == lists
+    # others may be before it
+    path = write(tmp_path, f"{text}\nA,B,D\n", "v.csv")
+    for given in ({}, {"columns": names}):
+        with refusal(
+            f"the column {names[-1]!r} is no place: there are 4 items", "unranked='below'"
+        ):
+            read_survey(path, layout, **given)
+    assert joined(read_survey(path, layout, columns=names[:2]))[2:] == ["C A", "A B"]
+    for unranked in ("below", "not-offered"):
+        assert joined(read_survey(path, layout, unranked=unranked)) == [*lists, "A B D"]
+
+
+def test_top_second_and_bottom_are_no_pairs(tmp_path):
+    path = write(tmp_path, "Top,Second,Bottom\nA,B,C\nB,C,A\n", "t.csv")
+    assert joined(read_survey(path)) == ["A B C", "B C A"]
+    path = write(tmp_path, "Top,Bottom,Town\nA,B,X\nB,C,Y\n", "u.csv")
+    assert pairs_in_order(read_survey(path)) == ["A B", "B C"]
+
+
 def test_the_last_beside_the_first_places(tmp_path):
     text = "year,1st,2nd,3rd,Last\n1,a,b,c,d\n2,b,a,c,d\n3,a,c,d,e\n"
     with pytest.raises(RankingsError, match="the column 'Last' is no place") as error:
