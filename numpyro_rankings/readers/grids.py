@@ -246,13 +246,12 @@ def check_cells(grid: Grid) -> None:
     if unnamed := [k for k, column in enumerate(grid.cells, 1) if not column.name]:
         each = by_number(len(unnamed), "it", "each")
         judges = ", such as id if it names the judges, as in tables of R" if unnamed[0] == 1 else ""
-        first = [grid.cells[k - 1].text(0) for k in unnamed if len(grid.numbers)]
-        are_names = all(x and whole_number(x) is None for x in first)
+        are_names = all(grid.cells[k - 1].text(0) for k in unnamed) and _may_have_names(grid)
         has = by_number(len(unnamed), "column {} has", "columns {} have")
+        two = f"; if the names are in two rows, add {option('header_rows', 2)}" if are_names else ""
         raise RankingsError(
             f"{grid.header_place}: {has.format(names_counted([*map(str, unnamed)]))} no name: "
-            f"write a name above {each}{judges}; if the names are in two rows, add "
-            f"{option('header_rows', 2, are_names)}"
+            f"write a name above {each}{judges}{two}"
         )
     seen = set()
     for column in grid.cells:
@@ -274,6 +273,14 @@ def check_cells(grid: Grid) -> None:
         raise RankingsError(
             f"{grid.where(row)}: column {column.name!r}: the error {column.text(row)}"
         )
+
+
+def _may_have_names(grid: Grid) -> bool:
+    """Return whether the first row may have names of columns: no numbers, and no text of others."""
+    first = {column.text(0) for column in grid.cells} - {""}
+    below = grid.keep(np.arange(len(grid.numbers)) > 0).cells
+    is_other = all(first.isdisjoint(column.values) for column in below)
+    return is_other and all(whole_number(text) is None for text in first)
 
 
 def first_places(columns: Sequence[Column]) -> dict[str, tuple[int, int]]:

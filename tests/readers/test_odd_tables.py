@@ -772,6 +772,45 @@ def test_answers_below_columns_without_a_name_are_no_names(tmp_path, header):
     assert note in survey.notes
 
 
+@pytest.mark.parametrize("judges", ["123", ["Al", "Bo", "Cy"]])
+@pytest.mark.parametrize("ends", [("Least preferred", "Most preferred"), ("Worst", "Best")])
+def test_a_column_without_a_name_between_the_ends(tmp_path, judges, ends):
+    """It is neither of the ends, nor is the first ballot a row of names."""
+    rows = [["tea", "rum", "gin"], ["rum", "tea", "gin"], ["gin", "rum", "tea"]]
+    lists = [" ".join(row) for row in rows]
+    for way in (1, -1):
+        lines = [["id", ends[way > 0], "", ends[way < 0]]]
+        lines += [[who, *row] for who, row in zip(judges, rows, strict=True)]
+        path = write(tmp_path, "\n".join(map(",".join, lines)), "t.csv")
+        said, survey = read_with_answers(path, judge="id")
+        assert survey.judges == [*judges] and said["layout"] == "orders"
+        assert joined(survey) == (lists if way > 0 else [" ".join(x[::-1]) for x in rows])
+        assert "columns without a name of their own are called 'column 3'" in survey.notes
+        assert ("columns" in said) == (way < 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ",tea,rum\nann,1,2\nbob,2,1\n",
+        "id,tea,rum,\n1,1,2,good\n2,2,1,\n3,1,2,bad\n",
+        "id,1st,2nd,\n1,tea,rum,good\n2,rum,tea,\n3,tea,rum,bad\n",
+        "who,1st,2nd,\nAl,tea,rum,good\nBo,rum,tea,bad\nCy,tea,rum,bad\n",
+    ],
+)
+def test_a_first_ballot_is_no_second_row_of_names(tmp_path, text):
+    path, judge = write(tmp_path, text, "t.csv"), text.partition(",")[0] or None
+    with pytest.raises(RankingsError, match=r"has no name.*write a name above") as error:
+        read_survey(path, "orders" if "1st" in text else "ranks", judge=judge)
+    assert "header_rows" not in str(error.value)
+
+
+def test_places_below_a_question_are_names(tmp_path):
+    path = write(tmp_path, "id,Q,,\n,1st,2nd,3rd\n1,tea,rum,gin\n2,rum,tea,gin\n", "t.csv")
+    said, survey = read_with_answers(path)
+    assert said["header_rows"] == 2 and joined(survey) == ["tea rum gin", "rum tea gin"]
+
+
 def test_names_below_a_question_are_names(tmp_path):
     path = write(tmp_path, "id,Q,,\n,tea,coffee,cocoa\n1,1,2,3\n2,3,1,2\n", "t.csv")
     survey = read_survey(path, "ranks", judge="id")
