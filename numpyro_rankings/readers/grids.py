@@ -554,9 +554,8 @@ def _form_without_marks(text: TextFile, first: int, layout: str | None, has_head
         with contextlib.suppress(RankingsError):
             tables[mark] = list(_full_rows(text, mark, first))
     wide = {m: rows for m, rows in tables.items() if any(len(row) > 1 for _, row in rows)}
-    ballots = [x for mark, rows in wide.items() if (x := _without_names(mark, rows)) is not None]
-    found = [x for mark, rows in wide.items() if (x := _below_title(mark, rows)) is not None]
-    found = found if has_header else ballots
+    find = _below_title if has_header else _without_names
+    found = [x for mark, rows in wide.items() if (x := find(mark, rows)) is not None]
     if len(found) == 1:
         return found[0]
     has_bar = has_header and "|" in next(text.lines(first))
@@ -571,7 +570,7 @@ def _form_without_marks(text: TextFile, first: int, layout: str | None, has_head
     expected, is_list, none = "the names of the columns", "names a single column of lists", ""
     if not has_header:
         expected, is_list = "a ballot in columns", "is a list in a single column"
-    elif len(ballots) == 1:
+    elif sum(_without_names(mark, rows) is not None for mark, rows in wide.items()) == 1:
         none = f"{option('header', 'none')} if the columns have no names, or "
     # lists in cells are no answer to who says that there are columns
     cell = option("layout", "cell", layout is None and not none)

@@ -214,8 +214,8 @@ def fold_header(grid: Grid, header_rows: int | None) -> Table:
             names, notes = numbered, [f"columns without a name of their own are called {called}"]
     if header_rows is None and not more and len(names) > 2 and names[0] and not any(names[1:]):
         none = ""
-        below = _texts(below_title_alone(grid))
-        if is_title(names[0], below) and grid.name.lower().endswith(_WITHOUT_NAMES):
+        may_be_title = is_title(names[0], _texts(below_title_alone(grid)))
+        if may_be_title and grid.name.lower().endswith(_WITHOUT_NAMES):
             none = f"; add {option('header', 'none')} if there are none"
         raise RankingsError(
             f"{grid.header_place}: only the first column has a name, {names[0][:_LENGTH]!r}; if it "

@@ -643,8 +643,14 @@ def test_objects_of_json(tmp_path, monkeypatch):
         assert joined(survey) == ["tea rum gin", "rum tea gin"]
 
 
-@pytest.mark.parametrize("name", ["u.json", "Ann's.json", "Ann's.txt", "$HOME `x`.csv", "é !.tsv"])
-@pytest.mark.parametrize("form", ["by judge", "by item", "by column", "list"])
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        *((x, "by judge") for x in ("u.json", "Ann's.json", "$HOME `x`.csv", "é !.tsv")),
+        *(("u.json", x) for x in ("by item", "by column", "list")),
+        ("Ann's.txt", "list"),
+    ],
+)
 def test_the_command_for_json_in_a_shell(tmp_path, monkeypatch, name, form):
     """The names of the judges stay, and a name of a file may have marks that a shell reads."""
     monkeypatch.chdir(tmp_path)
