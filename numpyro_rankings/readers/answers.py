@@ -38,6 +38,11 @@ _PLACES = {
     1: re.compile(rf"(?:my |the |overall )?{_BEST}(?:[ _-]?(?:{_AFTER}|item|one))?", re.IGNORECASE),
     2: re.compile(r"runner[ _-]?up", re.IGNORECASE),
 }
+_LAST = re.compile(
+    r"(?:my |the |overall )?(?:last|worst|bottom|least (?:preferred|liked|favou?rite))"
+    rf"(?:[ _-]?(?:{_AFTER}|item|one))?",
+    re.IGNORECASE,
+)
 _RANK_IN_HEADER = re.compile(
     r"\b(?:choice|rank(?:ing)?|place|pref(?:erence)?|vote)[ _#:.-]*(\d+)\b|"
     rf"\b(\d+)(?:st|nd|rd|th)\b|\b({'|'.join(NUMBER_WORDS[:10])})\b",
@@ -124,20 +129,26 @@ def rank_of_header(name: str) -> int | None:
     return int(number) if number else NUMBER_WORDS.index(match[3].lower()) + 1
 
 
-def with_places_in_words(ranks: Mapping[str, int], names: Sequence[str]) -> dict[str, int]:
+def with_places_in_words(
+    ranks: Mapping[str, int], names: Sequence[str], has_last: bool = True
+) -> dict[str, int]:
     """Return the places that names of columns say, with those of a winner beside 2nd, 3rd, …
 
     :param ranks: the places that are said by numbers; these alone if all of them are not 1, 2, …
+    :param has_last: whether the last is the place behind two and more others.
     """
     said = {x: rank for x in names for rank, called in _PLACES.items() if called.fullmatch(x)}
     places = {**said, **ranks}
-    return places if sorted(places.values()) == list(range(1, len(places) + 1)) else dict(ranks)
+    if sorted(places.values()) != list(range(1, len(places) + 1)):
+        return dict(ranks)
+    last = [x for x in names if _LAST.fullmatch(x)] if has_last else []
+    return {**places, last[0]: len(places) + 1} if len(last) == 1 < len(places) else places
 
 
 def places_in_order(texts: Sequence[str]) -> bool:
     """Return whether texts are the places 1, 2, …, from either end, of which one may be best."""
     ranks = {x: rank[0] for x in texts[:_MOST_PLACES] if (rank := rank_in_words(x)) is not None}
-    places = with_places_in_words(ranks, texts[:_MOST_PLACES]) if ranks else {}
+    places = with_places_in_words(ranks, texts[:_MOST_PLACES], False) if ranks else {}
     order = [places.get(x, 0) for x in texts[: _MOST_PLACES + 1]]
     return min(order, order[::-1]) == list(range(1, len(order) + 1))
 

@@ -124,7 +124,7 @@ def _refuse_columns_of_kinds(grid: Grid, picked: Sequence[int], layout: str | No
         are_several &= not any(OF_JUDGES.fullmatch(grid.columns[k]) for k in picked)
         # items with a word in common, such as teas, may be the only ones that all judges rank
         have_ranks = [bool(((x >= 0) & (x <= len(picked))).all()) for x in numbers]
-        is_one = sum(have_ranks) == 1 and are_lists(numbers[have_ranks.index(True)]).all()
+        is_one = sum(have_ranks) == 1 and _are_ranks(numbers[have_ranks.index(True)])
         if not (are_several or is_one) or 2 * len(found) * len(names[0]) < len(picked):
             continue
         kind = [*found][have_ranks.index(True)]
@@ -160,6 +160,16 @@ def _refuse_columns_of_kinds(grid: Grid, picked: Sequence[int], layout: str | No
         )
 
 
+def _are_ranks(numbers: np.ndarray) -> bool:
+    """Return whether rows have the ranks 1, 2, …, perhaps with ties.
+
+    Each has a 1, as a row of lists from top to bottom has seldom.
+    """
+    ranks = np.maximum(numbers, 0)
+    has_first = (ranks == 1).any(1) | (ranks == 0).all(1)
+    return bool(has_first.all()) and are_ranks_with_ties(ranks)
+
+
 def _refuse_items_beside_ranks(grid: Grid, kinds: Sequence[Mapping[str, int]]) -> None:
     """Refuse columns of two kinds of which one has names of items, and the other has numbers.
 
@@ -171,7 +181,7 @@ def _refuse_items_beside_ranks(grid: Grid, kinds: Sequence[Mapping[str, int]]) -
         return
     ranks, items = kinds[of_ranks[0]], kinds[1 - of_ranks[0]]
     are_numbered = all(len(stem) == 1 or stem.isdecimal() for stem in items)
-    if not are_numbered and are_lists(numbers[of_ranks[0]]).all():
+    if not are_numbered and _are_ranks(numbers[of_ranks[0]]):
         return  # the stems are the items, and the texts are remarks
     columns = [grid.cells[k] for k in items.values()]
     places = [{*x.values} - {""} for x in columns]

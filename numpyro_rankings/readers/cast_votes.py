@@ -27,7 +27,7 @@ from numpyro_rankings.readers.elections import (
 from numpyro_rankings.readers.grids import place_of
 from numpyro_rankings.readers.json_lists import iterate_list, read_lists
 from numpyro_rankings.readers.surveys import Survey
-from numpyro_rankings.readers.text import table_of_json
+from numpyro_rankings.readers.text import table_of_json, value_of_json
 from numpyro_rankings.readers.votes import (
     BLANK_WORDS,
     OVERVOTE_WORDS,
@@ -80,7 +80,7 @@ def _election(name: str, contest: str | None) -> Election:
         raise RankingsError(
             f"{name}: expected a cast vote record report of NIST SP 1500-103, with Election and "
             "CVR; RCTab converts the exports of vendors to it; of other lists, "
-            f"{table_of_json(name)}"
+            f"{table_of_json(name, value_of_json(name))}"
         )
     chosen = _contest(name, report, contest)
     selections, items, parties = _selections(name, report, chosen)

@@ -54,6 +54,8 @@ def refuse_ballot_as_header(grid: Grid, spec: QuestionSpec, source: Any) -> None
         ):
             return
     shown = names_shown([repr(x[:40]) for x in names if x], 6)
+    # what two numbers are is asked next, and with names it would not be
+    are_two = len(names) < 4 and sum(whole_number(x) is not None for x in names) == 2
     name = str(source).lower()
     how = f"add {option('header', 'none')} if it is a ballot"
     if is_frame:
@@ -62,7 +64,7 @@ def refuse_ballot_as_header(grid: Grid, spec: QuestionSpec, source: Any) -> None
         how = "write the file with names of the columns if it is a ballot"
     raise RankingsError(
         f"{grid.header_place}: the first row must name the columns, got {shown}, as in the rows "
-        f"below: {how}, or {option('header_rows', 1)} if these are "
+        f"below: {how}, or {option('header_rows', 1, not are_two)} if these are "
         "names"
     )
 

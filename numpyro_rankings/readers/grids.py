@@ -246,13 +246,12 @@ def check_cells(grid: Grid) -> None:
     if unnamed := [k for k, column in enumerate(grid.cells, 1) if not column.name]:
         each = by_number(len(unnamed), "it", "each")
         judges = ", such as id if it names the judges, as in tables of R" if unnamed[0] == 1 else ""
-        first = [grid.cells[k - 1].text(0) for k in unnamed if len(grid.numbers)]
-        are_names = all(x and whole_number(x) is None for x in first)
+        are_names = all(grid.cells[k - 1].text(0) for k in unnamed) and _may_have_names(grid)
         has = by_number(len(unnamed), "column {} has", "columns {} have")
+        two = f"; if the names are in two rows, add {option('header_rows', 2)}" if are_names else ""
         raise RankingsError(
             f"{grid.header_place}: {has.format(names_counted([*map(str, unnamed)]))} no name: "
-            f"write a name above {each}{judges}; if the names are in two rows, add "
-            f"{option('header_rows', 2, are_names)}"
+            f"write a name above {each}{judges}{two}"
         )
     seen = set()
     for column in grid.cells:
@@ -274,6 +273,14 @@ def check_cells(grid: Grid) -> None:
         raise RankingsError(
             f"{grid.where(row)}: column {column.name!r}: the error {column.text(row)}"
         )
+
+
+def _may_have_names(grid: Grid) -> bool:
+    """Return whether the first row may have names of columns: no numbers, and no text of others."""
+    first = {column.text(0) for column in grid.cells} - {""}
+    below = grid.keep(np.arange(len(grid.numbers)) > 0).cells
+    is_other = all(first.isdisjoint(column.values) for column in below)
+    return is_other and all(whole_number(text) is None for text in first)
 
 
 def first_places(columns: Sequence[Column]) -> dict[str, tuple[int, int]]:
@@ -411,7 +418,7 @@ def form_of_text(text: TextFile, layout: str | None, has_header: bool) -> "Form"
     if re.match(r'\{\s*"[^"]*"\s*:', line):
         raise RankingsError(
             f"{text.name}:{first + 1}: {line.strip()[:40]!r} seems to be an object of JSON: "
-            f"{table_of_json(text.name, 'lines=True')}"
+            f"{table_of_json(text.name, how='lines=True')}"
         )
     if in_brackets and (has_header or layout is None):
         raise RankingsError(
@@ -547,7 +554,7 @@ def _form_without_marks(text: TextFile, first: int, layout: str | None, has_head
         with contextlib.suppress(RankingsError):
             tables[mark] = list(_full_rows(text, mark, first))
     wide = {m: rows for m, rows in tables.items() if any(len(row) > 1 for _, row in rows)}
-    find = _below_title if has_header else _after_list_of_one
+    find = _below_title if has_header else _without_names
     found = [x for mark, rows in wide.items() if (x := find(mark, rows)) is not None]
     if len(found) == 1:
         return found[0]
@@ -560,13 +567,17 @@ def _form_without_marks(text: TextFile, first: int, layout: str | None, has_head
     if not wide and (layout is None or (layout == "orders" and is_single)):
         return Form(_NO_MARK, first)
     line = next(text.lines(first)).rstrip("\n")
-    expected, is_list = "the names of the columns", "names a single column of lists"
+    expected, is_list, none = "the names of the columns", "names a single column of lists", ""
     if not has_header:
         expected, is_list = "a ballot in columns", "is a list in a single column"
+    elif sum(_without_names(mark, rows) is not None for mark, rows in wide.items()) == 1:
+        none = f"{option('header', 'none')} if the columns have no names, or "
+    # lists in cells are no answer to who says that there are columns
+    cell = option("layout", "cell", layout is None and not none)
     raise RankingsError(
         f"{text.name}:{first + 1}: expected {expected}, separated by commas, semicolons or tabs, "
-        f"got {line[:40]!r}; remove what is above them, such as a title, or add "
-        f"{option('layout', 'cell')} if it {is_list}"
+        f"got {line[:40]!r}; remove what is above them, such as a title, or add {none}{cell} if it "
+        f"{is_list}"
     )
 
 
@@ -585,11 +596,26 @@ def _below_title(mark: str, rows: Sequence[tuple[int, list[str]]]) -> Form | Non
     return Form(mark, number - 1, (f"left out above the names of the columns: {titles}",))
 
 
-def _after_list_of_one(mark: str, rows: Sequence[tuple[int, list[str]]]) -> Form | None:
-    """Return the form of lists of which the first is a single item, or None if it is a title."""
+def _without_names(mark: str, rows: Sequence[tuple[int, list[str]]]) -> Form | None:
+    """Return the form of ballots below a title, or of which the first has a single item.
+
+    None if it may be either. Titles are left out later.
+    """
     (number, (item, *_)), *below = rows
-    is_item = any(text.strip() == item.strip() for _, row in below for text in row)
-    return Form(mark, number - 1) if is_item else None
+    texts = {text.strip() for _, row in below for text in row}
+    return Form(mark, number - 1) if item.strip() in texts or is_title(item, texts) else None
+
+
+def is_title(text: str, others: Iterable[str]) -> bool:
+    """Return whether a text alone in a row is a title of ballots, which have the **others**.
+
+    These are numbers, or it has more words than any of them. An item would be there, too.
+    """
+    texts = {*others} - {""}
+    if text in texts or whole_number(text) is not None:
+        return False
+    most = max((len(x.split()) for x in texts), default=0)
+    return len(text.split()) > most or all(whole_number(x) is not None for x in texts)
 
 
 def _has_bars(rows: Sequence[tuple[int, list[str]]]) -> bool:

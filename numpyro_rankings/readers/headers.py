@@ -30,18 +30,28 @@ from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_counted, names_shown
 from numpyro_rankings.readers.added_columns import added_columns
 from numpyro_rankings.readers.answers import (
+    BAD,
+    GOOD,
     NUMBER,
     means_no_rank,
     places_in_order,
     rank_in_words,
 )
-from numpyro_rankings.readers.grids import Column, Grid, whole_number
+from numpyro_rankings.readers.grids import (
+    EXCEL_SUFFIXES,
+    TEXT_SUFFIXES,
+    Column,
+    Grid,
+    is_title,
+    whole_number,
+)
 from numpyro_rankings.words import by_number, shorten
 from numpyro_rankings.words.options import option
 
 _LENGTH = 60  # letters of a name in a message
 _MOST_HEADER_ROWS, _MOST_TITLES, _LOOKED_AT = 3, 3, 200
 _FEWEST_BELOW = 3  # rows below one that says more of the columns, with it
+_WITHOUT_NAMES = (*TEXT_SUFFIXES, *EXCEL_SUFFIXES)  # files whose columns may have no names
 _IMPORT_ID = re.compile(r'\{\s*"ImportId"')
 # columns of Qualtrics, and what the second row calls them
 _QUALTRICS = {
@@ -70,6 +80,8 @@ _TOTALS = re.compile(
 )
 _SUMS = re.compile(r"(?:(?:grand |sub-?)?(?:totals?|sums?)|summe|gesamt|total général|Σ)\W*", re.I)
 
+# the ends of a scale or of places
+_GOOD, _BAD = (re.compile(rf"\b{x}\b", re.IGNORECASE) for x in (GOOD, BAD))
 
 # rows below those of totals, which could be names of judges elsewhere
 _BESIDE_TOTALS = re.compile(
@@ -141,6 +153,26 @@ def below_title(grid: Grid) -> Grid:
     )
 
 
+def below_title_alone(grid: Grid) -> Grid:
+    """Take titles off the top of a table without names of columns."""
+    number, most = 0, min(_MOST_TITLES, len(grid.numbers) - 1)
+    first, *others = grid.cells
+    while number < most and first.text(number) and not any(x.text(number) for x in others):
+        number += 1
+    for end in range(number if others else 0, 0, -1):
+        below = grid.keep(np.arange(len(grid.numbers)) >= end)
+        titles = [first.text(row) for row in range(end)]
+        if all(is_title(x, _texts(below)) for x in titles):
+            shown = ", ".join(repr(title[:_LENGTH]) for title in titles)
+            note = f"left out above the first ballot: {shown}"
+            return below._replace(header_place=below.where(0), notes=(*grid.notes, note))
+    return grid
+
+
+def _texts(grid: Grid) -> set[str]:
+    return {text for column in grid.cells for text in column.values}
+
+
 def without_names_again(grid: Grid) -> Grid:
     """Take rows that repeat the names of the columns off a table, which was put together of parts.
 
@@ -178,14 +210,16 @@ def fold_header(grid: Grid, header_rows: int | None) -> Table:
         new = [x for x, y in zip(numbered, names, strict=True) if x != y]
         if len({*numbered}) == len(numbered) and all(numbered):
             grid = grid._replace(cells=renamed(grid.cells, numbered))
-            names, notes = (
-                numbered,
-                [f"columns without a name of their own are called {new[0]!r} to {new[-1]!r}"],
-            )
+            called = " to ".join(dict.fromkeys(repr(x) for x in (new[0], new[-1])))
+            names, notes = numbered, [f"columns without a name of their own are called {called}"]
     if header_rows is None and not more and len(names) > 2 and names[0] and not any(names[1:]):
+        none = ""
+        may_be_title = is_title(names[0], _texts(below_title_alone(grid)))
+        if may_be_title and grid.name.lower().endswith(_WITHOUT_NAMES):
+            none = f"; add {option('header', 'none')} if there are none"
         raise RankingsError(
             f"{grid.header_place}: only the first column has a name, {names[0][:_LENGTH]!r}; if it "
-            "is a title, remove what is above the names of the columns"
+            f"is a title, remove what is above the names of the columns{none}"
         )
     if not more:
         words = [column.label or column.name for column in grid.cells]
@@ -210,21 +244,32 @@ def fold_header(grid: Grid, header_rows: int | None) -> Table:
 def _are_answers_below(grid: Grid, names: Sequence[str]) -> bool:
     """Return whether columns without a name of their own have names of items in the first row.
 
-    These come again in the rows below, where names of columns do not, but as ticks.
+    These come again in the rows below, where names of columns do not, but as ticks. Without numbers
+    below columns without any name, the others have names of items in the first row, too.
     """
     rows = range(1, min(len(grid.numbers), _LOOKED_AT))
     later = [x for k, x in enumerate(grid.cells) if not names[k] or names[k] in names[:k]]
-    first = {x.text(0) for x in later if rows} - {""}
     texts = [{*map(x.text, rows)} - {""} for x in later]
     below = set().union(*(y for x, y in zip(later, texts, strict=True) if y != {x.text(0)}))
-    return any(whole_number(x) is None for x in first) and not first.isdisjoint(below)
+    are_names = not (all(names) or any(whole_number(x) is not None for x in below))
+    first = {x.text(0) for x in (grid.cells if are_names else later) if rows}
+    return any(whole_number(x) is None for x in first & below)
+
+
+def _are_ends(names: Sequence[str]) -> bool:
+    """Return whether some names say the best, and others the worst."""
+    good, bad = ({x for x in names if end.search(x)} for end in (_GOOD, _BAD))
+    return bool(good - bad and bad - good)
 
 
 def _numbered(names: Sequence[str]) -> list[str]:
-    """Return names of columns, with numbers behind those that come again; empty ones do, too."""
-    full = list[str]()
-    for name in names:
-        full.append(name or (full[-1] if full else ""))
+    """Return names of columns, with numbers behind those that come again; empty ones do, too.
+
+    Between the best and the worst, these have a number alone.
+    """
+    full, are_ends = list[str](), _are_ends(names)
+    for k, name in enumerate(names, 1):
+        full.append(name or (f"column {k}" if are_ends else full[-1] if full else ""))
     number, next_of = Counter(full), {x: itertools.count(1) for x in full}
     return [f"{x} {next(next_of[x])}" if number[x] > 1 else x for x in full]
 
@@ -286,8 +331,16 @@ def _further_header_rows(grid: Grid, names: Sequence[str]) -> int:
     are_places = not names[0] and all(names[1:]) and places_in_order(grid.cells[0].values)
     if not unnamed or not all(unnamed) or are_ranks or have_counts or is_crosstable or are_places:
         return 0
-    # nothing is below the column of the ids, nor a number anywhere
-    return int(first[0] in _NO_ITEM or not any(whole_number(text) is not None for text in first))
+    if first[0] in _NO_ITEM:  # nothing is below the column of the ids
+        return 1
+    # there is no number, nor an answer that comes again among others in its column
+    come_again = any(x.text(0) and (x.codes[1:] == x.codes[0]).any() for x in _of_texts(grid.cells))
+    return int(not (come_again or any(whole_number(text) is not None for text in first)))
+
+
+def _of_texts(cells: Sequence[Column]) -> list[Column]:
+    """Return the columns with several texts, which are no ticks."""
+    return [x for x in cells if len({*x.values} - {""}) > 1]
 
 
 def _says_more_of_columns(grid: Grid, names: Sequence[str]) -> bool:

@@ -97,7 +97,8 @@ def columns_of_pairs(grid: Grid, picked: Sequence[str]) -> ColumnsOfPairs | None
         return ColumnsOfPairs((name_of[above], name_of[below]))
     for words in _ENDS:
         ends = [name_of[x] for x in words if x in name_of]
-        if len(ends) == 2 and not any(_is_of_numbers(grid.column(x)) for x in ends):
+        is_alone = not any(map(rank_in_words, picked))  # else they may be two of the places
+        if len(ends) == 2 and is_alone and not any(_is_of_numbers(grid.column(x)) for x in ends):
             return ColumnsOfPairs((ends[0], ends[1]))
     if (found := _names_of_pair(name_of)) is None:
         return None

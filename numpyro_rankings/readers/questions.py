@@ -34,6 +34,7 @@ OF_PEOPLE = re.compile(
     r"reviewer|subject|worker|juror|person|panell?ist|labell?er)s?(?:[\W_]?(?:id|no|nr|name))?|id",
     re.I,
 )
+OF_ITEMS = re.compile(r"(?:item|candidate|option|alternative|product|team|player)s?", re.I)
 # such as # of voters and n_judges, which do not name them
 _OF_NUMBERS = re.compile(
     r"(?:#|n|no\.?|nr\.?|nb\.?|nombre|num(?:ber)?|anzahl)[\W_]*(?:of[\W_]+|der |de[\W_]+)?"

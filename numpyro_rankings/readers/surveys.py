@@ -31,7 +31,13 @@ from numpyro_rankings.readers.grids import (
     read_grid,
     refuse_ranks_in_brackets,
 )
-from numpyro_rankings.readers.headers import below_title, choose, fold_header, without_names_again
+from numpyro_rankings.readers.headers import (
+    below_title,
+    below_title_alone,
+    choose,
+    fold_header,
+    without_names_again,
+)
 from numpyro_rankings.readers.layouts import LAYOUTS, layout_of_table, refuse_pairs
 from numpyro_rankings.readers.layouts.long import has_ranks
 from numpyro_rankings.readers.lists import Lists
@@ -198,6 +204,8 @@ def read_layout(source: Any, layout: str | None = None, **options: Any) -> Surve
     grid = read_grid(source, spec.items or (), *settings)
     if spec.has_header and given.header_rows is None:
         grid = without_names_again(below_title(grid))
+    elif not spec.has_header:
+        grid = below_title_alone(grid)
     grid, about_added = without_added_columns(
         grid, (*spec.named, *spec.patterns, *(spec.items or ()))
     )

@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import re
+import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple, TextIO
@@ -30,6 +31,8 @@ _NOT_UTF_8 = "this is not a text file in UTF-8, which spreadsheets save as 'CSV 
 _LINE_END = re.compile(rb"\r\n?|\n")
 _CELL_END = re.compile(rb"[,;\t\"\r\n]")
 _BYTES_OF_HEAD, _TEXT_SHOWN = 2**16, 40
+_MOST_BYTES_OF_JSON = 2**24
+_IN_QUOTES = re.compile(r'["$`\\!]')  # what a shell reads within quotation marks
 
 
 class TextFile(NamedTuple):
@@ -226,18 +229,32 @@ def check_writable_texts(name: str, texts: Iterable[object]) -> None:
             )
 
 
-def table_of_json(name: str, how: str = "", key: str | None = None) -> str:
+def table_of_json(name: str, value: object = None, how: str = "") -> str:
     """Return the command that writes the objects or lists of a file of JSON as a table.
 
-    :param key: that of the list which has them, if it is in an object.
+    :param value: what the file has, if that is known.
     """
-    given = f"{name!r}, {how}" if how else repr(name)
+    given, end = f"{name!r}, {how}" if how else repr(name), "index=False"
+    key = _key_of_table(value)
+    if key is None and _has_names(value):
+        given, end = f"{name!r}, orient='index'", "index_label='judge'"
     stem, suffix = os.path.splitext(name)
     table = f"{stem}{'_table' if suffix == '.csv' else ''}.csv"  # never the file itself
     code = f"import pandas; pandas.read_json({given})"
     if key is not None:
         code = f"import json, pandas; pandas.DataFrame(json.load(open({name!r}))[{key!r}])"
-    return f'python -c "{code}.to_csv({table!r}, index=False)" writes {table} as a table'
+    code = f"{code}.to_csv({table!r}, {end})"
+    quoted = shlex.quote(code) if _IN_QUOTES.search(code) else f'"{code}"'
+    return f"python -c {quoted} writes {table} as a table"
+
+
+def value_of_json(name: str) -> object:
+    """Return what a file of JSON has, or None if it is large or no JSON."""
+    with contextlib.suppress(OSError, ValueError, RecursionError):
+        if os.path.getsize(name) <= _MOST_BYTES_OF_JSON:
+            with open_text(name) as stream:
+                return json.load(stream)
+    return None
 
 
 def refuse_json(file: TextFile, first: int) -> None:
@@ -251,15 +268,30 @@ def refuse_json(file: TextFile, first: int) -> None:
         value = json.loads(file.content.decode(file.encoding))
     except (ValueError, RecursionError):
         return
-    lists = value if isinstance(value, dict) else {None: value}
-    key = next((k for k, x in lists.items() if _is_table(x)), None)
-    parts = lists.values() if isinstance(value, dict) else ()
-    if key is None and not (_is_table(value) or any(isinstance(x, list | dict) for x in parts)):
+    parts = value.values() if isinstance(value, dict) else ()
+    if not (_is_table(value) or any(isinstance(x, list | dict) for x in parts)):
         return
-    how = f"{table_of_json(file.name, key=key)}, which is read"
+    how = f"{table_of_json(file.name, value)}, which is read"
     if isinstance(value, dict) and "CVR" in value:
         how = "if it has cast vote records, save it as .json, which is read"
     raise RankingsError(f"{file.name}:{first + 1}: this file is JSON, and no table: {how}")
+
+
+def _key_of_table(value: object) -> str | None:
+    """Return the key of the first list of objects or lists in an object of JSON."""
+    items = value.items() if isinstance(value, dict) else ()
+    return next((key for key, x in items if _is_table(x)), None)
+
+
+def _has_names(value: object) -> bool:
+    """Return whether an object of JSON has an object for each name, and not for each column.
+
+    Those of columns, as pandas writes them, number the rows from 0.
+    """
+    parts = [*value.values()] if isinstance(value, dict) else []
+    if len(parts) < 2 or not all(isinstance(x, dict) and x for x in parts):
+        return False
+    return any([*x] != [str(k) for k in range(len(x))] for x in parts)
 
 
 def _is_table(value: object) -> bool:

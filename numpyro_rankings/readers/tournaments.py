@@ -12,7 +12,7 @@ from numpyro_rankings.readers.beside import are_lists
 from numpyro_rankings.readers.grids import Column, Grid
 from numpyro_rankings.readers.headers import is_called_total
 from numpyro_rankings.readers.outcomes import number_of
-from numpyro_rankings.readers.questions import QuestionSpec, meaning_of_header
+from numpyro_rankings.readers.questions import OF_ITEMS, QuestionSpec, meaning_of_header
 from numpyro_rankings.readers.votes import letters
 from numpyro_rankings.words.options import option
 
@@ -22,7 +22,7 @@ _POINTS = {"0", "1", "½", "0.5", "0,5", "1/2", "0.0", "1.0", "w", "l", "d", "wi
 _OWN = re.compile(r"\W*|x+|nan|0", re.IGNORECASE)  # cells of an item and itself
 _SCORE = re.compile(r"\d{1,3}\s*[-–:]\s*\d{1,3}")
 _MEDALS = {"gold", "silver", "bronze"}
-_OF_ITEMS = re.compile(r"(?:item|candidate|option|alternative|product|team|player)s?", re.I)
+_MAY_BE_JUDGES = re.compile(r"(?:team|player)s?", re.I)
 # the opponent by number, the color and the result of a game, as 2w1, 3b½, 12W+ and +W2
 _ROUND = re.compile(
     r"\d{1,3}\s*[wbs]\s*(?:[01½+=-]|0[.,]5)|[-+=01½]\s*[wbs]\s*\d{1,3}", re.IGNORECASE
@@ -58,7 +58,7 @@ def refuse_tournaments(
     _refuse_rounds(grid, columns)
     names = grid.column(spec.judge) if spec.judge in grid.columns else grid.cells[0]
     others = [x for x in columns if x is not names and x.name]
-    _refuse_crosstable(grid, names, others)
+    _refuse_crosstable(grid, names, others, spec.judge is not None)
     _refuse_counts_of_places(grid, names, others, spec)
 
 
@@ -116,8 +116,13 @@ def _is_of_rounds(column: Column, pattern: re.Pattern) -> bool:
     return 2 * sum(pattern.fullmatch(x) is not None for x in texts) > len(texts)
 
 
-def _refuse_crosstable(grid: Grid, names: Column, others: Sequence[Column]) -> None:
-    """Refuse results between items that are both the rows and the columns."""
+def _refuse_crosstable(
+    grid: Grid, names: Column, others: Sequence[Column], have_judges: bool
+) -> None:
+    """Refuse results between items that are both the rows and the columns.
+
+    :param have_judges: whether it is said that the rows are judges, who may rate one another.
+    """
     index = {x.name: x for x in others}
     rows = [
         (row, index[x])
@@ -147,7 +152,8 @@ def _refuse_crosstable(grid: Grid, names: Column, others: Sequence[Column]) -> N
         )
     columns = [x for x in others if x.name in items]
     numbers = numbers_in(columns)
-    if (numbers >= 0).all() and all(own.text(row) == "0" for row, own in rows):
+    are_counts = (numbers >= 0).all() and all(own.text(row) == "0" for row, own in rows)
+    if are_counts and not have_judges:
         if not are_lists(numbers).any():
             raise RankingsError(
                 f"{grid.header_place}: the rows and the columns have the same names, and the cells "
@@ -191,15 +197,16 @@ def _refuse_counts_of_places(
     # shares are rounded
     within = 0.02 * numbers.sum() / min(numbers.shape) if _have_shares(columns) else 0
     is_same = [len(x) > 1 and np.ptp(x) <= within for x in map(numbers.sum, (0, 1))]
-    are_items = not in_rows and _OF_ITEMS.fullmatch(names.name) is not None
+    are_items = not in_rows and OF_ITEMS.fullmatch(names.name) is not None
     are_same_items = len({tuple(sorted(row)) for row in numbers.tolist()}) == 1 and not are_items
     is_of_judges = meaning_of_header(names, spec._replace(judge=None)) == "judge"
-    is_sure = any(is_same) or bool(medals) or bool(rest) or are_items
-    if all(map(str.isdecimal, called)):  # which may be judges who share out points
-        is_sure = all(is_same) and numbers.max() > max(numbers.shape)
-    # each judge ranks an item once
+    # a team may rank numbers of items, of which none comes twice
     lists = numbers.T if in_rows else numbers
     may_be_items = all(len({*x} - {0.0}) == np.count_nonzero(x) for x in lists.tolist())
+    may_be_judges = may_be_items and _MAY_BE_JUDGES.fullmatch(names.name) is not None
+    is_sure = any(is_same) or bool(medals) or bool(rest) or (are_items and not may_be_judges)
+    if all(map(str.isdecimal, called)):  # which may be judges who share out points
+        is_sure = all(is_same) and numbers.max() > max(numbers.shape)
     if spec.judge == names.name and may_be_items and not (all(is_same) or rest or medals):
         return
     may_be_items &= not (rest or medals) and bool(numbers.max() <= 2 * len(np.unique(numbers)))

@@ -66,8 +66,7 @@ FIVE = {
         [
             {"judge": "user"},
             {"layout": "long"},
-            {"item": "product"},
-            {"rank": "place"},
+            {"item": "product", "rank": "place"},
             {"missing": ["99"]},
             {"duplicates": "first"},
             {"gaps": "close"},

@@ -717,7 +717,7 @@ BAD = {
     ),
     # rows above the answers
     "names in two rows": (
-        "Rank,,x\n1,2,A\n1,2,B\n",
+        "Rank,,x\n1st,2nd,y\n1,2,A\n1,2,B\n",
         RANKS,
         ["bad.csv:1: column 2 has no name", "--header-rows 2"],
     ),

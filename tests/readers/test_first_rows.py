@@ -4,7 +4,7 @@ import numpy as np
 import openpyxl
 import pandas as pd
 import pytest
-from helpers.readers import joined, refusal, write
+from helpers.readers import joined, read_with_answers, refusal, write
 
 from numpyro_rankings import RankingsError, read_survey
 
@@ -201,3 +201,48 @@ def test_falling_numbers_before_ballots_count_them(tmp_path, numbers, answer):
     with pytest.raises(RankingsError) as error:
         read_survey(write(tmp_path, "".join(lines), "t.csv"), "orders", header="none")
     assert error.value.questions.options == answer
+
+
+@pytest.mark.parametrize(
+    "rows", ["1,2 3,1 2,3 1,3 2,1", "1,2 3,4 2,3 1,4 5,1", "101,102 103,101 102,103"]
+)
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+@pytest.mark.parametrize("judge", ["", "Al"])
+def test_two_numbers_in_each_row(tmp_path, rows, mark, judge):
+    """Pairs, lists and points are told apart by a person; each way that is named reads them."""
+    cells = [
+        [*([f"{judge}{k}"] if judge else []), *x.split(",")] for k, x in enumerate(rows.split())
+    ]
+    path = write(tmp_path, "\n".join(map(mark.join, cells)) + "\n", "t.csv")
+    given = {"header": "none"} | ({"judge": "1"} if judge else {})
+    for options in ({}, given):
+        with pytest.raises(RankingsError) as error:
+            read_survey(path, **options)
+        found = error.value.questions
+        assert not found.is_read and not found.answers[-1]
+        assert "layout" not in found.options and "header_rows" not in found.options
+        assert f"what are the two numbers of a row, such as {cells[0][-2]} and" in found.texts[-1]
+        for layout in ("pairs", "orders", "ranks"):
+            assert f"layout='{layout}'" in found.texts[-1]
+    lists = [x.replace(",", " ") for x in rows.split()]
+    assert joined(read_survey(path, "orders", **given)) == lists
+    assert read_survey(path, "pairs", **given).rankings.num_items == len(
+        set(" ".join(lists).split())
+    )
+    points = {"highest_first": True, "gaps": "close", "ties": "exact"}
+    first = [1 + (int(x) < int(y)) for x, y in map(str.split, lists)]
+    named = ["1", "2"]
+    expected = [f"{named[k - 1]} {named[2 - k]}" for k in first]
+    assert joined(read_survey(path, "ranks", **given, **points)) == expected
+
+
+def test_two_numbers_that_are_clear(tmp_path):
+    """Ranks of two items are the same as pairs, and an item is no tie with itself."""
+    path = write(tmp_path, "1,2\n2,1\n1,2\n1,2\n", "t.csv")
+    said, survey = read_with_answers(path)
+    assert said == {"header": "none", "layout": "ranks"}
+    assert joined(survey) == ["1 2", "2 1", "1 2", "1 2"]
+    path = write(tmp_path, "1,2\n3,\n2,3\n1,3\n", "u.csv")
+    with pytest.raises(RankingsError, match="what are the two numbers of a row") as error:
+        read_survey(path, header="none")
+    assert "layout='pairs'" not in str(error.value)

@@ -462,3 +462,39 @@ def test_signs_in_columns_of_items_are_not_marks_of_rows(tmp_path):
     text = "id,a,b,c,d\n1,1,0,-1,0\n2,0,1,0,-1\n3,1,-1,0,0\n"
     with refusal("has -1, as the best and the worst in each row"):
         read_survey(table(tmp_path, text, "csv"), "ranks", judge="id")
+
+
+@pytest.mark.parametrize("columns", ["bid,item,rank", "bid,candidate,place", "bid,option,Position"])
+@pytest.mark.parametrize("ranks", ["1 2 3", "1st 2nd 3rd", "First Second Third"])
+@pytest.mark.parametrize("choice", ["", " choice"])
+@pytest.mark.parametrize("kind", ["csv", "xlsx"])
+@pytest.mark.parametrize("are_tied", [False, True])
+def test_columns_called_item_and_rank(tmp_path, columns, ranks, choice, kind, are_tied):
+    """They are a long table, with ranks in words and ties, and in any order of the columns."""
+    words = [x + choice for x in ranks.split()]
+    second = 0 if are_tied else 1
+    rows = [(1, "tea", 0), (1, "rum", second), (1, "gin", 2 - are_tied), (2, "rum", 0)]
+    rows += [(2, "gin", 1), (3, "gin", 0), (3, "tea", 1)]
+    for way in (1, -1):
+        cells = [columns.split(","), *([str(k), x, words[y]] for k, x, y in rows)]
+        path = write_rows(tmp_path / f"t.{kind}", [row[::way] for row in cells])
+        said, survey = read_with_answers(path)
+        named = zip(("judge", "item", "rank"), columns.split(","), strict=True)
+        names = {x: y for x, y in named if x == "judge" or y.lower() not in ("item", "rank")}
+        names = {x: y for x, y in names.items() if y != "Position"}
+        assert said == {"layout": "long", **names}
+        assert survey.judges == ["1", "2", "3"]
+        if are_tied:
+            levels = survey.rankings.levels_of_items()
+            rows_of = survey.rankings.row_index[survey.label_index]
+            assert levels[rows_of].tolist() == [[0, 0, 1], [-1, 0, 1], [1, -1, 0]]
+        else:
+            assert joined(survey) == ["tea rum gin", "rum gin", "gin tea"]
+        given = {x: y for x, y in names.items() if x != "judge"}
+        assert read_with_answers(path, layout="long", **given)[0] == {"judge": "bid"}
+
+
+def test_columns_of_ranks_called_item_and_rank(tmp_path):
+    path = write_rows(tmp_path / "t.csv", ["item rank taste".split(), "123", "213", "312"])
+    said, survey = read_with_answers(path)
+    assert said == {"layout": "ranks"} and joined(survey)[0] == "item rank taste"

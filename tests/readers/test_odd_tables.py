@@ -1,6 +1,10 @@
 """Odd tables of many kinds: what is asked at once, and what is read with the answers."""
 
 import datetime
+import json
+import shlex
+import subprocess
+import sys
 
 import openpyxl
 import pytest
@@ -469,6 +473,20 @@ def test_games_and_remarks_are_no_names_beside_their_ranks(tmp_path):
         said, survey = read_with_answers(write(tmp_path, text, "u.csv"), judge="who")
         assert said["layout"] == "ranks" and {"columns", "layout"} == {*said}
         assert joined(survey) == ["tea milk", "milk tea"]
+    for names in ("tea,tea_rank", "why tea,rank tea", "Ann,Ann rank"):
+        for ranks in ("1 2 2,1 1 3,2 1 2", "1 2 3,2 1 3,1 1 2", "1 2 3,2 3 1,3 1 2"):
+            one, two = names.split(",")
+            stem = "Ann" if "Ann" in names else "tea"
+            head = ",".join(x.replace(stem, y) for y in ("tea", "rum", "gin") for x in (one, two))
+            said = ("good bad ok", "bad good good", "ok good bad")
+            rows = [
+                ",".join(f"{x},{y}" for x, y in zip(a.split(), b.split(), strict=True))
+                for a, b in zip(said, ranks.split(","), strict=True)
+            ]
+            path = write(tmp_path, "\n".join([head, *rows]), "w.csv")
+            answers, survey = read_with_answers(path)
+            assert answers == {"columns": two.replace(stem, "*"), "layout": "ranks"}
+            assert survey.rankings.num_items == 3
     for text, answers in (
         ("rank_1,score_1,rank_2,score_2\ntea,9,milk,7\nmilk,8,tea,6\n", {"columns"}),
         (
@@ -479,6 +497,42 @@ def test_games_and_remarks_are_no_names_beside_their_ranks(tmp_path):
         said, survey = read_with_answers(write(tmp_path, text, "v.csv"))
         assert {*said} == answers
         assert [x[:8] for x in joined(survey)] == ["tea milk", "milk tea"]
+
+
+@pytest.mark.parametrize(
+    "places", ["First,Second,Last", "1st choice,2nd choice,Least preferred", "Best,2nd,bottom_pick"]
+)
+@pytest.mark.parametrize("layout", [None, "orders"])
+def test_the_last_of_as_many_places_as_items(tmp_path, places, layout):
+    rows = [["A", "B", "C"], ["B", "C", "A"], ["C", "A", ""]]
+    lists = ["A B C", "B C A", "C A"]
+    names = places.split(",")
+    text = "\n".join(map(",".join, [names, *rows]))
+    path = write(tmp_path, text, "t.csv")
+    assert joined(read_survey(path, layout)) == lists
+    assert joined(read_survey(path, layout, columns=names)) == lists
+    # in any order, beside a column of judges
+    turned = [["who", *names[::-1]], *([f"v{k}", *row[::-1]] for k, row in enumerate(rows))]
+    path = write(tmp_path, "\n".join(map(",".join, turned)), "u.csv")
+    survey = read_survey(path, layout, judge="who")
+    assert survey.judges == ["v0", "v1", "v2"] and joined(survey) == lists
+    # others may be before it
+    path = write(tmp_path, f"{text}\nA,B,D\n", "v.csv")
+    for given in ({}, {"columns": names}):
+        with refusal(
+            f"the column {names[-1]!r} is no place: there are 4 items", "unranked='below'"
+        ):
+            read_survey(path, layout, **given)
+    assert joined(read_survey(path, layout, columns=names[:2]))[2:] == ["C A", "A B"]
+    for unranked in ("below", "not-offered"):
+        assert joined(read_survey(path, layout, unranked=unranked)) == [*lists, "A B D"]
+
+
+def test_top_second_and_bottom_are_no_pairs(tmp_path):
+    path = write(tmp_path, "Top,Second,Bottom\nA,B,C\nB,C,A\n", "t.csv")
+    assert joined(read_survey(path)) == ["A B C", "B C A"]
+    path = write(tmp_path, "Top,Bottom,Town\nA,B,X\nB,C,Y\n", "u.csv")
+    assert pairs_in_order(read_survey(path)) == ["A B", "B C"]
 
 
 def test_the_last_beside_the_first_places(tmp_path):
@@ -590,6 +644,38 @@ def test_objects_of_json(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        *((x, "by judge") for x in ("u.json", "Ann's.json", "$HOME `x`.csv", "é !.tsv")),
+        *(("u.json", x) for x in ("by item", "by column", "list")),
+        ("Ann's.txt", "list"),
+    ],
+)
+def test_the_command_for_json_in_a_shell(tmp_path, monkeypatch, name, form):
+    """The names of the judges stay, and a name of a file may have marks that a shell reads."""
+    monkeypatch.chdir(tmp_path)
+    ranks = {"Al": {"tea": 1, "rum": 2, "gin": 3}, "Bo": {"tea": 2, "rum": 1, "gin": 3}}
+    items = {x: {who: of[x] for who, of in ranks.items()} for x in ranks["Al"]}
+    value = {
+        "by judge": ranks,
+        "by item": items,
+        "by column": {x: dict(zip("01", of.values(), strict=True)) for x, of in items.items()},
+        "list": {"day": 1, "ballots": [*ranks.values()]},
+    }[form]
+    (tmp_path / name).write_text(json.dumps(value))
+    with pytest.raises(RankingsError) as error:
+        read_survey(name)
+    command = "python -c " + str(error.value).partition("python -c ")[2].rpartition(" writes ")[0]
+    python = shlex.quote(sys.executable)
+    subprocess.run(command.replace("python", python, 1), shell=True, check=True)
+    (table,) = {*tmp_path.iterdir()} - {tmp_path / name}
+    said, survey = read_with_answers(table)
+    assert joined(survey) == ["tea rum gin", "rum tea gin"]
+    if form == "by judge" or form == "by item":
+        assert survey.judges == ["Al", "Bo"] and ("transpose" in said) == (form == "by item")
+
+
+@pytest.mark.parametrize(
     "head, least",
     [("top1,top2,bottom1", "bottom1"), ("Best 1,Best 2,Worst 2,Worst 1", "Worst 2")],
 )
@@ -690,6 +776,45 @@ def test_answers_below_columns_without_a_name_are_no_names(tmp_path, header):
     name = header.split(",")[1]
     note = f"columns without a name of their own are called '{name} 1' to '{name} 3'"
     assert note in survey.notes
+
+
+@pytest.mark.parametrize("judges", ["123", ["Al", "Bo", "Cy"]])
+@pytest.mark.parametrize("ends", [("Least preferred", "Most preferred"), ("Worst", "Best")])
+def test_a_column_without_a_name_between_the_ends(tmp_path, judges, ends):
+    """It is neither of the ends, nor is the first ballot a row of names."""
+    rows = [["tea", "rum", "gin"], ["rum", "tea", "gin"], ["gin", "rum", "tea"]]
+    lists = [" ".join(row) for row in rows]
+    for way in (1, -1):
+        lines = [["id", ends[way > 0], "", ends[way < 0]]]
+        lines += [[who, *row] for who, row in zip(judges, rows, strict=True)]
+        path = write(tmp_path, "\n".join(map(",".join, lines)), "t.csv")
+        said, survey = read_with_answers(path, judge="id")
+        assert survey.judges == [*judges] and said["layout"] == "orders"
+        assert joined(survey) == (lists if way > 0 else [" ".join(x[::-1]) for x in rows])
+        assert "columns without a name of their own are called 'column 3'" in survey.notes
+        assert ("columns" in said) == (way < 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ",tea,rum\nann,1,2\nbob,2,1\n",
+        "id,tea,rum,\n1,1,2,good\n2,2,1,\n3,1,2,bad\n",
+        "id,1st,2nd,\n1,tea,rum,good\n2,rum,tea,\n3,tea,rum,bad\n",
+        "who,1st,2nd,\nAl,tea,rum,good\nBo,rum,tea,bad\nCy,tea,rum,bad\n",
+    ],
+)
+def test_a_first_ballot_is_no_second_row_of_names(tmp_path, text):
+    path, judge = write(tmp_path, text, "t.csv"), text.partition(",")[0] or None
+    with pytest.raises(RankingsError, match=r"has no name.*write a name above") as error:
+        read_survey(path, "orders" if "1st" in text else "ranks", judge=judge)
+    assert "header_rows" not in str(error.value)
+
+
+def test_places_below_a_question_are_names(tmp_path):
+    path = write(tmp_path, "id,Q,,\n,1st,2nd,3rd\n1,tea,rum,gin\n2,rum,tea,gin\n", "t.csv")
+    said, survey = read_with_answers(path)
+    assert said["header_rows"] == 2 and joined(survey) == ["tea rum gin", "rum tea gin"]
 
 
 def test_names_below_a_question_are_names(tmp_path):

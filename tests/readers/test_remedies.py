@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
-from helpers.readers import by_name, write
+from helpers.readers import by_name, joined, read_with_answers, refusal, write, write_rows
 
 from numpyro_rankings.rankings import Rankings, RankingsError
 from numpyro_rankings.readers import read_survey
@@ -466,10 +466,51 @@ def test_unusual_forms_without_a_header(tmp_path, name):
     assert orders_of(read(tmp_path, text, header="none", **options)) == lists
 
 
-@pytest.mark.parametrize("options", [{}, {"header": "none"}], ids=["asked", "refused"])
-def test_a_title_above_ballots(tmp_path, options):
-    with pytest.raises(RankingsError, match="remove what is above them, such as a title"):
-        read(tmp_path, "Survey\n1,2,3\n2,1,3\n", "ranks", **options)
+@pytest.mark.parametrize(
+    "title",
+    ["Survey\n", "Survey of 2024\nin Rome\n", "Survey of 2024,,\n", "Survey,,\nof Rome,,\n"],
+)
+@pytest.mark.parametrize("mark", ",\t;")
+@pytest.mark.parametrize("layout", [None, "ranks"])
+def test_a_title_above_ranks_without_names(tmp_path, title, mark, layout):
+    path = write(tmp_path, f"{title}1,2,3\n2,1,3\n3,1,2\n".replace(",", mark), "t.csv")
+    said, survey = read_with_answers(path, layout=layout)
+    assert said == {"header": "none"} | ({} if layout else {"layout": "ranks"})
+    assert joined(survey) == ["1 2 3", "2 1 3", "2 3 1"]
+    shown = ", ".join(repr(x.strip(",")) for x in title.split("\n") if x)
+    assert f"left out above the first ballot: {shown}" in survey.notes
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
+def test_a_title_above_other_tables_without_names(tmp_path, suffix):
+    for rows, options, lists in (
+        ("tea,rum,gin\nrum,tea,", {"layout": "orders"}, ["tea rum gin", "rum tea"]),
+        ("tea,rum\nrum,gin", {"layout": "pairs"}, ["tea rum", "rum gin"]),
+        ("Al,tea,1\nAl,rum,2", dict(layout="long", judge="1", item="2", rank="3"), ["tea rum"]),
+        ("Al,1,2\nBo,2,1", {"layout": "ranks", "judge": "1"}, ["1 2", "2 1"]),
+        ("tea,rum\nrum,", {"layout": "votes"}, ["tea rum", "rum"]),
+    ):
+        cells = [["Survey of 2024"], *(x.split(",") for x in rows.split("\n"))]
+        cells[0] += [""] * (len(cells[1]) - 1)
+        path = write_rows(tmp_path / f"t{suffix}", cells)
+        survey = read_survey(path, header="none", **options)
+        if options["layout"] == "pairs":
+            assert [[survey.rankings.items[k] for k in x] for x in survey.rankings.listed] == [
+                x.split() for x in lists
+            ]
+        else:
+            assert joined(survey) == lists
+        assert "left out above the first ballot: 'Survey of 2024'" in survey.notes
+
+
+def test_a_single_item_above_lists_is_no_title(tmp_path):
+    path = write(tmp_path, "sherry\ntea,rum,gin\nrum,tea,gin\n", "t.csv")
+    with refusal("remove what is above them, such as a title, or add layout='cell' if"):
+        read_survey(path, "orders", header="none")
+    again = write(tmp_path, "tea\ntea,rum,gin\nrum,tea\n", "u.csv")
+    said, survey = read_with_answers(again)
+    assert said == {"header": "none", "layout": "orders"}
+    assert joined(survey) == ["tea", "tea rum gin", "rum tea"]
 
 
 def test_lists_without_a_header_are_asked_about(tmp_path):

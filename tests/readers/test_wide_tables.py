@@ -2,7 +2,7 @@
 
 import pandas as pd
 import pytest
-from helpers.readers import joined, refusal, write, write_rows
+from helpers.readers import joined, read_with_answers, refusal, write, write_rows
 
 from numpyro_rankings import RankingsError, read_survey
 
@@ -497,6 +497,38 @@ def test_how_often_each_item_was_preferred(tmp_path):
     games = "item1,item2,wins1,wins2\nAnn,Bob,10,4\nAnn,Cid,3,9\nBob,Cid,7,7\n"
     survey = read_survey(write(tmp_path, games, "u.csv"), "pairs")
     assert survey.rankings.num_rankings == 40
+
+
+def test_judges_who_rate_one_another(tmp_path):
+    """Who names the judges has said that the rows are no items of which each was preferred."""
+    path = write(tmp_path, "who,Ann,Bob,Cid\nAnn,0,10,3\nBob,4,0,7\nCid,9,7,0\n", "t.csv")
+    with refusal("if they count how often the item of the row was preferred"):
+        read_survey(path)
+    with pytest.raises(RankingsError) as error:
+        read_survey(path, judge="who")
+    assert "preferred" not in " ".join(error.value.questions.texts)
+    points = {"missing": "0", "highest_first": True, "gaps": "close", "unranked": "not-offered"}
+    survey = read_survey(path, "ranks", judge="who", **points)
+    assert joined(survey) == ["Bob Cid", "Cid Ann", "Ann Bob"]
+    results = write(tmp_path, "who,Ann,Bob,Cid\nAnn,,1,0\nBob,0,,1\nCid,1,0,\n", "u.csv")
+    with refusal("the rows and the columns have the same names", "no ranks"):
+        read_survey(results, judge="who")
+
+
+@pytest.mark.parametrize("name", ["team", "Players"])
+def test_numbers_of_items_of_teams(tmp_path, name):
+    rows = ["Reds,14,11,12", "Blues,12,13,11", "Greens,11,12,14", "Owls,13,14,12"]
+    head = f"{name},1st,2nd,3rd"
+    path = write(tmp_path, "\n".join([head, *rows]), "t.csv")
+    said, survey = read_with_answers(path)
+    assert said == {"judge": name} and joined(survey)[0] == "14 11 12"
+    for text in (
+        "\n".join([head, "Reds,14,14,12", *rows[1:]]),  # no item comes twice
+        "\n".join([head.replace(name, "candidate"), *rows]),  # which judge nobody
+        "\n".join([f"{name},Gold,Silver,Bronze", *rows]),
+    ):
+        with refusal("seem to count how often each row stood at that place"):
+            read_survey(write(tmp_path, text, "u.csv"))
 
 
 def test_ranks_that_look_like_tournaments(tmp_path):

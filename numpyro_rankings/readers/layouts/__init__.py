@@ -16,6 +16,7 @@ from numpyro_rankings.readers.answers import (
     END_OF_SCALE,
     cells_are_ranks,
     joint_ranks,
+    numbers_in,
     numbers_of_ranks,
     rank_in_words,
     rank_of_header,
@@ -148,6 +149,29 @@ def _called_first(names: Sequence[str]) -> set[str]:
     return {*with_places_in_words(by_number, names)} - by_number.keys() if by_number else set()
 
 
+def _ask_two_numbers(grid: Grid, columns: Sequence[Column]) -> None:
+    """Ask what two numbers of each row are, if they may be items or ratings: 1 and 2 are ranks."""
+    numbers = numbers_in(columns)
+    if len(columns) != 2 or numbers.min() < 0 or numbers.max() < 3:
+        return
+    is_blank = (numbers == 0).any()
+    if (numbers[:, 0] == numbers[:, 1]).any():
+        return
+    ways = [
+        f"{option('layout', 'orders', False)} if they are the items at the first two places",
+        f"{option('layout', 'ranks', False)} with {option('highest_first')}, "
+        f"{option('gaps', 'close', False)} and {option('ties', 'exact', False)} if they are points "
+        "of the two columns",
+    ]
+    if not is_blank:
+        pairs = option("layout", "pairs", False)
+        ways.insert(0, f"{pairs} if each row compares two items, the preferred one first")
+    raise RankingsError(
+        f"{grid.where(0)}: what are the two numbers of a row, such as {columns[0].text(0)} and "
+        f"{columns[1].text(0)}? Add {', or '.join(ways)}"
+    )
+
+
 def _ask_layout(grid: Grid, picked: Sequence[int], spec: QuestionSpec) -> NoReturn:
     """Show the first row in two ways; an answer is what may be read, and is not read wrongly."""
     columns = [grid.cells[k] for k in picked]
@@ -179,6 +203,7 @@ def _ask_layout(grid: Grid, picked: Sequence[int], spec: QuestionSpec) -> NoRetu
         )
     if not spec.has_header:
         refuse_beside_lists(grid, columns, spec)
+        _ask_two_numbers(grid, columns)
     texts = [{*column.values} - {""} for column in columns]
     best = _called_first([x.name for x in columns])
     # places have items in common, and what names the judges has nothing in common with them

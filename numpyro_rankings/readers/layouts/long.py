@@ -12,6 +12,8 @@ from numpyro_rankings.rankings.names import names_shown
 from numpyro_rankings.readers.answers import (
     CODES,
     numbers_in,
+    numbers_of_ranks,
+    rank_number,
     ranks_in,
     refuse_missing_items,
     said_of_offer,
@@ -25,6 +27,7 @@ from numpyro_rankings.readers.layouts.base import Layout, Lines
 from numpyro_rankings.readers.lists import Lists, lists_of_ranks
 from numpyro_rankings.readers.questions import (
     DUPLICATES,
+    OF_ITEMS,
     OF_PEOPLE,
     Question,
     QuestionSpec,
@@ -220,9 +223,33 @@ def likely_columns(grid: Grid, spec: QuestionSpec) -> tuple[str, str, str] | Non
         if len(found) > 1:
             found = [three for three in found if is_likely(three)] or found
     if len({(judge.name, rank.name) for judge, _, rank in found}) != 1:
-        return None
+        return _called_so(grid, named, free)
     judge, item, rank = (x.name for x in found[0])
     return judge, item, rank
+
+
+def _called_so(
+    grid: Grid, named: QuestionSpec, free: Sequence[Column]
+) -> tuple[str, str, str] | None:
+    """Return the columns that are called as items and ranks, which may be tied, and the judges.
+
+    These are in the only other column, or in one that is called so. Judges and items come again.
+    """
+    items = [x for x in free if OF_ITEMS.fullmatch(x.name)]
+    ranks = [x for x in free if _OF_RANKS.fullmatch(x.name)]
+    items = items if named.item is None else [grid.column(named.item)]
+    ranks = ranks if named.rank is None else [grid.column(named.rank)]
+    taken = {x.name for x in (*items, *ranks)}
+    rest = [x for x in free if x.name not in taken]
+    judges = [x for x in rest if meaning_of_header(x, named) == "judge"] or rest
+    judges = judges if named.judge is None else [grid.column(named.judge)]
+    if not len(items) == len(ranks) == len(judges) == 1:
+        return None
+    judge, item, rank = judges[0], items[0], ranks[0]
+    are_ranks = 2 * (numbers_of_ranks([rank]) > 0).sum() > len(rank.codes)
+    come_again = all(len(x.values) < len(x.codes) for x in (judge, item))
+    is_long = come_again and not all(map(_NUMBER.fullmatch, item.values))
+    return (judge.name, item.name, rank.name) if are_ranks and is_long else None
 
 
 def _are_lists(judge: Column, item: Column, rank: Column) -> bool:
@@ -237,8 +264,10 @@ def _are_lists(judge: Column, item: Column, rank: Column) -> bool:
     are_ids = len(item.values) == len(item.codes) and not _OF_RANKS.fullmatch(rank.name)
     if len(judge.codes) < 2 * len(size) or are_ids:
         return False
-    most = len(rank.codes)
-    ranks = rank.mapped(lambda text: min(whole_number(text) or 0, most + 1), np.int64)
+    most, number = len(rank.codes), whole_number
+    if _OF_RANKS.fullmatch(rank.name):  # in words, too
+        number = rank_number
+    ranks = rank.mapped(lambda text: min(number(text) or 0, most + 1), np.int64)
     if (ranks < 1).any() or (ranks > size[judge.codes]).any():
         return False
     keys = [judge.codes * np.int64(most + 1) + x for x in (ranks, item.codes)]
@@ -274,6 +303,8 @@ def _find_column(grid: Grid, spec: QuestionSpec, meaning: str, names: Collection
             judges = grid.column(spec.judge).codes
             others.sort(key=lambda x: _num_twice(judges, x))
         likely = others[0].name if others else None
+        if likely is None and (three := likely_columns(grid, spec)) is not None:
+            likely = dict(zip(_MEANINGS, three, strict=True))[meaning]
         raise RankingsError(
             f"{grid.name}: which column has the {meaning}? Name it with "
             f"{option(meaning, likely)}; the columns are {known}"

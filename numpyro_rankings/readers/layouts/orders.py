@@ -101,6 +101,7 @@ class Orders(Layout):
             self.refuse_words_of_ballots(question, sorted(sure_words_of_ballots(places)))
         names_in = self._names_at_places(grid, places, spec)
         index = _items_of_places(grid, places, names_in, spec.items)
+        _refuse_last_alone(grid, places, len(index), spec)
         orderings, place_of = _items_at_places(places, names_in, index)
         _refuse_twice(grid, places, names_in, orderings, spec)
         starts = np.searchsorted(place_of, np.arange(len(places)))
@@ -165,8 +166,9 @@ def _places_by_names(columns: Sequence[str]) -> list[str]:
     # a column "1" may also be an item or a judge, so that numbers alone do not suffice
     said = {x: rank for x in columns if (rank := rank_in_words(x)) and not _NO_PLACE.match(x)}
     named = {name: rank for name, (rank, _) in said.items()}
-    if named and not any(map(_WORST.search, columns)):
-        named = with_places_in_words(named, columns)
+    in_words = with_places_in_words(named, columns) if named else {}
+    if all(x in in_words for x in columns if _WORST.search(x)):
+        named = in_words
     if len(named) < 2 or sorted(named.values()) != list(range(1, len(named) + 1)):
         return []
     return sorted(named, key=lambda name: named[name])
@@ -264,7 +266,9 @@ def _refuse_worst_first(grid: Grid, names: Sequence[str], are_all: bool) -> None
     """
     worst = [name for name in names if _WORST.search(name.replace("_", " "))]
     best = [name for name in names if _BEST.search(name.replace("_", " "))]
-    if len(worst) != 1 or len(best) != 1 or _order_of_ranks(names) is not None:
+    if len(worst) != 1 or len(best) != 1 or {*worst, *best} <= {*_places_by_names(names)}:
+        return
+    if _order_of_ranks(names) is not None:
         return
     if len(names) == 2 and not are_all:
         raise RankingsError(
@@ -273,11 +277,29 @@ def _refuse_worst_first(grid: Grid, names: Sequence[str], are_all: bool) -> None
             f"{option('columns', best[0])}"
         )
     if names.index(worst[0]) < names.index(best[0]):
+        are_ends = (names[0], names[-1]) == (worst[0], best[0])
         raise RankingsError(
             f"{grid.name}: the column {worst[0]!r} comes before {best[0]!r}; the layout orders has "
-            "the best first: turn the order of the columns round in the file, or name them in "
-            f"{option('columns')} in that order"
+            "the best first: turn the order of the columns round in the file, or name them in that "
+            f"order, {option('columns', names[::-1] if are_ends else None)}"
         )
+
+
+def _refuse_last_alone(
+    grid: Grid, places: Sequence[Column], num_items: int, spec: QuestionSpec
+) -> None:
+    """Refuse the last place behind some of the first, if there are more items than places."""
+    last, first = places[-1].name, [x.name for x in places[:-1]]
+    is_said = spec.says_unranked or spec.offers is not None or any(map(str.isdecimal, last))
+    if is_said or num_items <= len(places) or not _WORST.search(last.replace("_", " ")):
+        return
+    below, offered = (option("unranked", x, False) for x in ("below", "not-offered"))
+    raise RankingsError(
+        f"{grid.name}: the column {last!r} is no place: there are {num_items} items, and nothing "
+        f"says which are between it and {first[-1]!r}; add {option('columns', first, False)} to "
+        f"read the first ones only, {below} if the others rank below {last!r}, or {offered} if "
+        "each judge had the items of the row alone"
+    )
 
 
 def _refuse_ends_with_numbers(grid: Grid, names: Sequence[str]) -> None:

@@ -62,7 +62,7 @@ def _ranks_in_order(grid: Grid, names: Sequence[str], spec: QuestionSpec) -> lis
     contests, or that there is a column beside the ranks.
     """
     ranks = {name: rank for name in names if (rank := rank_of_header(name)) is not None}
-    ranks = with_places_in_words(ranks, names) if ranks else {}
+    ranks = with_places_in_words(ranks, names, False) if ranks else {}
     if len(set(ranks.values())) == len(names):
         return sorted(names, key=ranks.__getitem__)
     if spec.patterns and (not ranks or (len(ranks) < len(names) and 1 not in ranks.values())):
