@@ -22,7 +22,13 @@ from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.posterior.diagnostics import scalars_of
-from numpyro_rankings.posterior.draws import Draws, fitted_rankings, num_components_of
+from numpyro_rankings.posterior.draws import (
+    Draws,
+    fitted_rankings,
+    num_components_of,
+    own_kernel,
+    unconstrained_model,
+)
 from numpyro_rankings.posterior.partitions import evenly
 from numpyro_rankings.posterior.quantities import as_shown, label_free_quantities
 from numpyro_rankings.rankings import Orders, Rankings, refuse_weights
@@ -142,13 +148,14 @@ def posterior_sbc(
     for name, value in (("num_replicates", num_replicates), ("num_draws", num_draws)):
         check_whole(name, value)
     check_whole("num_sweeps", num_sweeps)
-    draws = _draws_of(kernel, source, rankings)
+    own = own_kernel(kernel)
+    draws = _samples_of(source) if own is None else _draws_of(own, source, rankings)
     if simulate is not None and num_further is not None:
         raise ValueError("simulate says how many further data there are: leave num_further out")
     key_rows, *keys = jax.random.split(key, 1 + num_replicates)
     rng = np.random.default_rng(np.asarray(jax.random.bits(key_rows, (4,), "uint32")))
-    if isinstance(kernel, GibbsKernel) and isinstance(draws, Draws) and draws.rankings is not None:
-        kernel = kernel.with_prior_of(draws.rankings)
+    if own is not None and isinstance(draws, Draws) and draws.rankings is not None:
+        kernel = own = own.with_prior_of(draws.rankings)
     if simulate is None:
         draws = _checked(kernel, draws)
         num_further = min(draws.fitted.num_rankings, 200) if num_further is None else num_further
@@ -158,7 +165,7 @@ def posterior_sbc(
     most = len(next(iter(flat.values())))
     if num_replicates > most:
         raise ValueError(f"num_replicates is {num_replicates}, but there are {most} draws")
-    adaptation = getattr(kernel, "num_adaptation", 0)
+    adaptation = 0 if own is None else own.num_adaptation
     warmup = adaptation if num_warmup is None else num_warmup
     check_whole("num_warmup", warmup, 0)
     refit = _Refit(kernel, warmup, num_sweeps, num_draws)
@@ -169,7 +176,7 @@ def posterior_sbc(
         found.append(refit(key_start, args, start))
     # the replicates stand as chains, the simulated draw of each is the first of its chain
     samples = {name: np.stack([x[name] for x in found]) for name in found[0]}
-    ranks = _ranks_of(rng, _scalars_of(kernel, samples, args))
+    ranks = _ranks_of(rng, _scalars_of(own, samples, args))
     uniform = np.sort(_least_tails(_uniform_ranks(num_replicates, num_draws), num_draws))
     p_values = {name: _p_value(x, uniform, num_draws) for name, x in ranks.items()}
     return PosteriorSBC(ranks, p_values, num_draws, num_further)
@@ -200,11 +207,11 @@ class _Refit:
     def __call__(self, key: Array, args: tuple, start: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """Return the sites at the start and of the later draws, (1 + L, …) by name."""
         kernel, begin = self._kernel, dict(start)
-        if isinstance(kernel, GibbsKernel) or getattr(kernel, "model", None) is None:
+        if (model := unconstrained_model(kernel)) is None:
             state = kernel.init(key, self._warmup, begin, args, {})
             first = self._sites(state, args)
-        else:  # it starts from unconstrained values
-            transforms = get_transforms(seed(kernel.model, key), args, {}, begin)
+        else:
+            transforms = get_transforms(seed(model, key), args, {}, begin)
             if absent := transforms.keys() - begin.keys():
                 raise ValueError(f"the parameters to start from lack {listed(sorted(absent))}")
             begin = {name: x.inv(begin[name]) for name, x in transforms.items()}
@@ -240,13 +247,15 @@ def _simulation(rng: np.random.Generator, kernel: Any, draws: Draws, number: int
     return simulate
 
 
-def _draws_of(kernel: MCMCKernel, source: Any, rankings: Any) -> Draws | dict[str, np.ndarray]:
-    """Return the draws, of a kernel that is not of this package the samples, (D, …) by name."""
-    if isinstance(kernel, GibbsKernel):
-        draws = Draws.of(source, rankings)
-        if draws.kernel and draws.kernel != type(kernel).__name__:
-            raise ValueError(f"the draws are of {draws.kernel}, not of {type(kernel).__name__}")
-        return draws
+def _draws_of(kernel: GibbsKernel, source: Any, rankings: Any) -> Draws:
+    draws = Draws.of(source, rankings)
+    if draws.kernel and draws.kernel != type(kernel).__name__:
+        raise ValueError(f"the draws are of {draws.kernel}, not of {type(kernel).__name__}")
+    return draws
+
+
+def _samples_of(source: Any) -> dict[str, np.ndarray]:
+    """Return the samples of a kernel that is not of this package, each (D, …)."""
     samples = source if isinstance(source, Mapping) else source.get_samples()
     return {name: np.asarray(x) for name, x in samples.items()}
 
@@ -325,10 +334,10 @@ def _with_further(
 
 
 def _scalars_of(
-    kernel: MCMCKernel, samples: Mapping[str, np.ndarray], args: tuple
+    kernel: GibbsKernel | None, samples: Mapping[str, np.ndarray], args: tuple
 ) -> dict[str, np.ndarray]:
     """Return the quantities whose ranks are taken, each (R, 1 + L), by their names."""
-    if not isinstance(kernel, GibbsKernel):
+    if kernel is None:
         return {k: y for name, x in samples.items() for k, y in scalars_of(name, x).items()}
     draws = Draws.of_kernel(samples, num_components_of(kernel), kernel=type(kernel).__name__)
     draws = draws.with_rankings(fitted_rankings(kernel, args, {}))

@@ -525,6 +525,16 @@ def check_fitted(num_rankings: int | None, num_items: int, rankings: Rankings | 
 # -- kernels ---------------------------------------------------------------------------------------
 
 
+def own_kernel(kernel: Any) -> GibbsKernel | None:
+    """Return a kernel of this package, None of another one."""
+    return kernel if isinstance(kernel, GibbsKernel) else None
+
+
+def unconstrained_model(kernel: Any) -> Any:
+    """Return the model of a kernel that starts from unconstrained values of it; None of others."""
+    return None if isinstance(kernel, GibbsKernel) else getattr(kernel, "model", None)
+
+
 def num_components_of(kernel: Any) -> int | None:
     """Return the number of components of a kernel, None for a process and other kernels."""
     number = getattr(kernel, "num_components", None)
