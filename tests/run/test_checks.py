@@ -40,6 +40,21 @@ def test_checks_take_at_most_a_tenth_of_the_time(
         assert made[-1] > 59_000  # of all draws
 
 
+@pytest.mark.parametrize(
+    ("check", "num_chains", "suffices"),
+    [
+        (Check(1.01, 400.0, 3), 2, True),
+        (Check(1.011, 400.0, 3), 2, False),
+        (Check(1.01, 399.0, 3), 2, False),
+        (Check(np.nan, 400.0, 3), 2, False),
+        (Check(np.nan, 400.0, 3), 1, True),  # R-hat is of several chains
+        (Check(np.nan, np.nan, 0), 2, True),  # nothing moves, as it should
+    ],
+)
+def test_when_draws_suffice(check, num_chains, suffices):
+    assert check.suffices(1.01, 400.0, num_chains) is suffices
+
+
 def test_the_time_at_the_prompt_is_no_time_for_checks(clock):
     run = toy_run()
     run.extend(40)
