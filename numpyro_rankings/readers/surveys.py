@@ -5,6 +5,7 @@ A table passes through four stages: a :class:`~.grids.Grid` of cells, a
 :class:`Survey`.
 """
 
+import re
 import warnings
 from collections.abc import Sequence
 from functools import partial
@@ -52,11 +53,12 @@ from numpyro_rankings.readers.ratings import refuse_words_of_ratings, with_numbe
 from numpyro_rankings.readers.ties import settle_ties
 from numpyro_rankings.readers.tournaments import refuse_tournaments
 from numpyro_rankings.readers.turned import refuse_judges_in_columns, turn
-from numpyro_rankings.readers.votes import words_of_ballots
+from numpyro_rankings.readers.votes import is_write_in, words_of_ballots
 from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
 
 _MOST_ITEMS_NAMED = 30  # in a message that has an option with all of them
+_REMARK = re.compile(r"\s+#|\s*\(")  # where a remark behind a name may begin
 _RARE = 0.05  # probability that no judge ranks the own item, if each could
 
 
@@ -243,6 +245,7 @@ def read_layout(source: Any, layout: str | None = None, **options: Any) -> Surve
         _refuse_words_of_ballots(grid.name, lists.items, chosen.name, spec.missing)
         if chosen.has_names_in_cells:
             _refuse_rest(lists, spec.missing)
+            _refuse_remarks(lists)
     cut = notes_of_cut_names(lists.items)
     return survey_of_lists(question.grid, question.spec, lists, chosen.name, question.notes + cut)
 
@@ -300,6 +303,26 @@ def _refuse_rest(lists: Lists, missing: Sequence[str]) -> None:
                 f"a list does not name, add {option('missing', [*missing, name])}; if it is an "
                 f"item, name all with {names}"
             )
+
+
+def _refuse_remarks(lists: Lists) -> None:
+    """Refuse an item such as ``Dee # late`` that is there once, and without Dee, an item, too."""
+    index = {name: k for k, name in enumerate(lists.items)}
+    for name in (x for x in lists.items if "#" in x or "(" in x):
+        stem = next((x for m in _REMARK.finditer(name) if (x := name[: m.start()]) in index), "")
+        if not stem or is_write_in(name):
+            continue
+        has_item, has_stem = ((lists.orderings == index[x]).any(1) for x in (name, stem))
+        row = int(np.argmax(has_item))
+        if has_item.sum() != 1 or has_stem.sum() < 2 or has_stem[row]:
+            continue
+        is_short = len(lists.items) <= _MOST_ITEMS_NAMED
+        names = option("items", lists.items, False) if is_short else option("items")
+        raise RankingsError(
+            f"{lists.where(row)}: is {name!r} an item, or {stem!r} with a remark? It is there "
+            f"once. If it is a remark, write {stem!r} there, or join the two names by "
+            f"{option('aliases')}; if it is an item, name all with {names}"
+        )
 
 
 def survey_of_lists(
