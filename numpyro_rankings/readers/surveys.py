@@ -38,6 +38,7 @@ from numpyro_rankings.readers.layouts.long import has_ranks
 from numpyro_rankings.readers.lists import Lists
 from numpyro_rankings.readers.mixed_lists import numbers_apart
 from numpyro_rankings.readers.other_questions import columns_of_pairs, refuse_best_and_worst
+from numpyro_rankings.readers.preflib import PREFLIB
 from numpyro_rankings.readers.questions import (
     QuestionSpec,
     TableOptions,
@@ -112,10 +113,9 @@ def with_top(survey: Survey, top: int) -> Survey:
         raise RankingsError(f"top is a whole number from 1, not {top!r}")
     whole = survey.rankings
     if not isinstance(whole, Rankings):
-        drop, order = (option("ties", x, False) for x in ("drop", "order"))
         raise RankingsError(
-            f"{option('top', top)} goes with lists in which no items are tied: add {drop}, or "
-            f"{order}; it does not go with pairs"
+            f"{option('top', top)} goes with lists in which no items are tied: add "
+            f"{_ways_of_ties(survey.layout)}; it does not go with pairs"
         )
     lengths, counts = np.asarray(whole.lengths), np.asarray(whole.counts)
     number = int(counts[lengths > top].sum())
@@ -129,6 +129,18 @@ def with_top(survey: Survey, top: int) -> Survey:
     merged, rows = cut.merged()
     label_index = _places(rows[np.asarray(whole.row_index)[survey.label_index]])
     return survey._replace(rankings=merged, label_index=label_index, notes=[*survey.notes, note])
+
+
+def _may_stop(layout: str) -> bool:
+    """Return whether the rules of ballots may end lists of a file before their ties."""
+    return layout == PREFLIB or (layout in LAYOUTS and LAYOUTS[layout].takes_rules)
+
+
+def _ways_of_ties(layout: str) -> str:
+    """Return the options that leave no ties, for a message."""
+    drop, order = (option("ties", x, False) for x in ("drop", "order"))
+    stop = f", or {option('overvote', 'stop', False)}" if _may_stop(layout) else ""
+    return f"{drop}, or {order}{stop}"
 
 
 def merged_survey_of(rankings: Rankings | Orders, layout: str) -> Survey:
@@ -348,11 +360,12 @@ def survey_of_lists(
     weights = None if spec.weights is None else read_weights(grid, spec.weights, lists.rows)
     _refuse_no_own_item(grid, spec, lists)
     lists, about_offers = _with_offers(grid, spec, lists)
-    lists, places, counts, about_ties = settle_ties(lists, counts, spec.ties)
+    may_stop = _may_stop(layout) and lists.offered is None and not spec.is_not_offered
+    lists, places, counts, about_ties = settle_ties(lists, counts, spec.ties, may_stop)
     by_row, about_others = _by_row(spec, lists, counts)
     if weights is not None:
         weights = weights[places]
-        by_row = _weighted(grid.name, by_row, weights)
+        by_row = _weighted(grid.name, by_row, weights, layout)
     about = {
         name: np.repeat(grid.column(name).mapped(str, object)[lists.rows], counts).tolist()
         for name in spec.about
@@ -396,13 +409,12 @@ def _refuse_no_own_item(grid: Grid, spec: QuestionSpec, lists: Lists) -> None:
     )
 
 
-def _weighted(name: str, by_row: Rankings | Orders, weights: np.ndarray) -> Rankings:
+def _weighted(name: str, by_row: Rankings | Orders, weights: np.ndarray, layout: str) -> Rankings:
     """Return a row for each judge, with weights."""
     if not isinstance(by_row, Rankings):
-        ways = f"add {option('ties', 'order', False)} or {option('ties', 'drop', False)}"
         raise RankingsError(
-            f"{name}: {option('weight')} is for lists without ties, and not for pairs: {ways} if "
-            f"items are tied, or leave out {option('weight')}"
+            f"{name}: {option('weight')} is for lists without ties, and not for pairs: add "
+            f"{_ways_of_ties(layout)} if items are tied, or leave out {option('weight')}"
         )
     return WeightedRankings.of(by_row, weights)
 
