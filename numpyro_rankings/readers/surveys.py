@@ -59,7 +59,8 @@ from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
 
 _MOST_ITEMS_NAMED = 30  # in a message that has an option with all of them
-_REMARK = re.compile(r"\s+#|\s*\(")  # where a remark behind a name may begin
+# where a remark behind a name may begin; numbers in brackets, as in Ann (5931), are codes
+_REMARK = re.compile(r"\s+#|\s*\((?=.*[^\W\d])", re.DOTALL)
 _RARE = 0.05  # probability that no judge ranks the own item, if each could
 
 

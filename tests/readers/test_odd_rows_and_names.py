@@ -483,6 +483,7 @@ def test_a_remark_behind_a_name(tmp_path, remark, layout):
         ["Milk (skim),Tea,", "Milk (skim),Tea,", "Tea,Milk,Rum", "Milk,Tea,Rum"],
         ["Cee#,Rum,", "Cee,Tea,", "Tea,Cee,Rum"],
         ["Write-in,Tea,", "Tea,Write-in,", "Write-in (Zed),Tea,"],
+        ["Ann (5931),Tea,", "Ann,Tea,", "Tea,Ann,"],  # a code, which describe tells
         ["Rum (white),Tea,", "Rum,Tea,", "Tea,Gin,Gin (dry)"],  # each is there once
     ],
 )
