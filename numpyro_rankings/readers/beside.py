@@ -3,7 +3,7 @@
 import itertools
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
 
 import numpy as np
@@ -27,7 +27,7 @@ from numpyro_rankings.readers.questions import (
     options_beside,
 )
 from numpyro_rankings.readers.turned import has_twice, num_twice
-from numpyro_rankings.words import plural
+from numpyro_rankings.words import plural, shorten
 from numpyro_rankings.words.options import option
 
 _LOOKED_AT = 1000  # rows
@@ -46,6 +46,9 @@ _BEST = re.compile(rf"\b(?:{GOOD}|winner)\b", re.IGNORECASE)
 _CALLED = "It is called as columns of judges are"
 _NO_NUMBER = "Its name has no number, as those of the others have"
 _RACE = "!!"  # between a race and a candidate
+# other texts between them, of which a part comes after the whole
+_AFTER_RACE = "::", "->", " - ", " – ", " — ", ": ", ":", " | ", "|", " / ", "/", ">", *"[(_."
+_LENGTH = 60  # letters of a name in a message
 
 
 def refuse_column_beside(
@@ -77,6 +80,9 @@ def refuse_column_beside(
     have_numbers = (2 * (numbers < 0).sum(0) <= len(numbers)).all()
     if have_numbers:
         _refuse_several_questions(grid, picked, np.maximum(numbers[:_LOOKED_AT], 0))
+    if layout != "orders":
+        labels = [table.labels[k] for k in picked]
+        refuse_races(grid, ([grid.columns[k] for k in picked], labels), lambda: numbers, spec)
     found = _beside_lists(np.maximum(numbers[:_LOOKED_AT], 0)) if have_numbers else None
     if found is None:
         return
@@ -281,6 +287,52 @@ def _beside_race(table: Table, picked: Sequence[int], numbers: np.ndarray) -> in
         return None
     others = np.flatnonzero(~is_of_race & (numbers >= 0).all(0))
     return int(others[0]) if len(others) else None
+
+
+def refuse_races(
+    grid: Grid,
+    headers: Sequence[Sequence[str]],
+    numbers: Callable[[], np.ndarray],
+    spec: QuestionSpec,
+) -> None:
+    """Refuse columns such as ``Mayor - Ann`` of several races, in each of which ranks begin at 1.
+
+    Those such as ``Mayor!!Ann`` are refused in any case. With what becomes of ties, or the names of
+    all items, they are items of one race.
+
+    :param headers: what the columns are called, in one way or several.
+    :param numbers: returns their ranks, (rows, columns), 0 or less for none.
+    """
+    if spec.ties is not None or spec.items is not None:
+        return
+    cuts = itertools.product(headers, _AFTER_RACE, (str.partition, str.rpartition))
+    for texts, mark, cut in cuts:
+        races: dict[str, list[int]] = {}
+        for k, text in enumerate(texts):
+            race, found, _ = cut(text, mark)
+            races.setdefault(race if found else "", []).append(k)
+        if len(races) < 2 or min(map(len, races.values())) < 2 or "" in races:
+            continue
+        if _are_ranked_apart(np.maximum(numbers(), 0), [*races.values()]):
+            first, *others = races
+            one, other = (shorten(x.strip(), _LENGTH) for x in (first, others[0]))
+            way = option("items") if spec.rules is not None else option("ties", "exact", False)
+            raise RankingsError(
+                f"{grid.header_place}: the columns seem to be of {len(races)} races, such as "
+                f"{one!r} and {other!r}, in each of which the ranks begin at 1: pick those of one "
+                f"with {option('columns', f'{first}{mark}*')}; {way} if all are items of one"
+            )
+
+
+def _are_ranked_apart(numbers: np.ndarray, races: Sequence[Sequence[int]]) -> bool:
+    """Return whether rows have the ranks 1, 2, … once each in several races."""
+    of_races = [numbers[:, places] for places in races]
+    ranked = np.array([(x > 0).any(1) for x in of_races])
+    is_in_several = ranked.sum(0) > 1
+    are_own = np.array([are_lists(x) for x in of_races]) | ~ranked
+    have_second = min(int(x.max(initial=0)) for x in of_races) > 1
+    number = int((are_own.all(0) & is_in_several).sum())
+    return have_second and number >= max(1, _MOST_LISTS * is_in_several.sum())
 
 
 def _refuse_several_questions(grid: Grid, picked: Sequence[int], numbers: np.ndarray) -> None:

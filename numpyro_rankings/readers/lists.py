@@ -102,6 +102,9 @@ def lists_of_ranks(
         if have_means[k]:
             _refuse_means(where(k), ranks[some], own[some], remedy)
         listed = [(int(ranks[j]), items[sorted_items[j]]) for j in range(some.start, some.stop)]
+        if is_tied[k] and spec.item is None and not spec.is_not_offered:  # no long table
+            stop = option("overvote", "stop", False)
+            remedy = f"{remedy}; {stop} ends a list before its first tie"
         _refuse_ranks(where(k), listed, remedy)
     notes = notes_of_holes(int(has_hole.sum()), spec)
     if notes and spec.gaps == "fill":

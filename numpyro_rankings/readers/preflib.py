@@ -23,6 +23,7 @@ from numpyro_rankings.readers.text import check_writable_names, first_lines, rea
 from numpyro_rankings.words import by_number, plural
 from numpyro_rankings.words.options import in_python, option
 
+PREFLIB = "a PrefLib file"
 _HEADER = re.compile(r"#\s*([A-Z]+(?: [A-Z]+)*)(?: +([^\s:]+))?\s*:(.*)")
 _ITEMS = r"\d{1,18}(?:\s*,\s*\d{1,18})*"
 _ORDER = re.compile(rf"\s*(\d{{1,18}})\s*:\s*({_ITEMS})\s*", re.ASCII)
@@ -186,6 +187,7 @@ class Parsed(NamedTuple):
     categories: _Texts  # names of the categories, by their numbers
     data: list[tuple[int, str]]  # the lines after the header
     num_lines: int  # number of lines
+    takes_ties: bool = False  # whether strict orders may have ties, too
 
 
 class Order(NamedTuple):
@@ -252,14 +254,14 @@ def read_orders(parsed: Parsed) -> tuple[tuple[str, ...], list[Order]]:
     items = item_names(parsed)
     if not parsed.data:
         raise RankingsError(f"{name}:{parsed.num_lines}: there are no rankings after the header")
-    orders = [_parse_order(name, parsed.kind, *numbered, items) for numbered in parsed.data]
+    orders = [_parse_order(parsed, *numbered, items) for numbered in parsed.data]
     total = sum(order.voters for order in orders)
     check_number(parsed, "NUMBER VOTERS", {total}, "the counts of the rankings sum to")
     return items, orders
 
 
-def _parse_order(name: str, kind: str, number: int, line: str, items: tuple[str, ...]) -> Order:
-    where, groups = f"{name}:{number}", None
+def _parse_order(parsed: Parsed, number: int, line: str, items: tuple[str, ...]) -> Order:
+    kind, where, groups = parsed.kind, f"{parsed.name}:{number}", None
     if match := _ORDER.fullmatch(line):
         count, row = int(match[1]), [int(item) - 1 for item in match[2].split(",")]
     else:
@@ -276,10 +278,13 @@ def _parse_order(name: str, kind: str, number: int, line: str, items: tuple[str,
         )
     if count < 1:
         problem = f"count {count} is not a positive whole number"
-    if groups is not None and not kind.startswith("to"):
+    if groups is not None and not (kind.startswith("to") or parsed.takes_ties):
         order = shorten_text(line.partition(":")[2].strip())
+        exact, drop = (option("ties", x) for x in ("exact", "drop"))
         problem = (
-            f"the tie {order} is not supported in a .{kind} file; those with ties are .toc and .toi"
+            f"the tie {order} is not supported in a .{kind} file, as in .toc and .toi; "
+            f"{in_python('read_rankings with ')}{exact} reads it as no opinion, {drop} leaves out "
+            f"its judges, and {option('overvote', 'stop', False)} reads up to it"
         )
     if problem:
         raise RankingsError(f"{where}: {problem}")

@@ -140,7 +140,8 @@ def refuse_ratings(
         number, total = int(is_odd.sum()), int((size > 1).sum())
         unit = "row" if is_across else "list"
         how = f"in {number:,} of {plural(total, unit)} a number comes twice{above}, as in ratings"
-        _ask(grid, _two_alike(question, columns, some), how, most, pointer, is_above is not None)
+        two, are_sure = _two_alike(question, columns, some), is_above is not None
+        _ask(grid, two, how, most, pointer, are_sure, is_across)
 
 
 def _refuse_stars(
@@ -200,7 +201,9 @@ def _two_alike(question: Question, columns: Sequence[Column], rows: np.ndarray) 
     raise AssertionError("no number comes twice")
 
 
-def _ask(grid: Grid, two: str, how: str, most: int, pointer: str, are_sure: bool) -> NoReturn:
+def _ask(
+    grid: Grid, two: str, how: str, most: int, pointer: str, are_sure: bool, may_stop: bool
+) -> NoReturn:
     """Ask which end of the ratings is best; an answer only if something says it."""
     is_said = bool(pointer)
     highest, lowest = option("highest_first", True, is_said), option("highest_first", False, False)
@@ -211,9 +214,10 @@ def _ask(grid: Grid, two: str, how: str, most: int, pointer: str, are_sure: bool
         f"reads 1 as it, with {gaps} and {ties} in both cases"
     )
     if not are_sure:
+        stop = f", and {option('overvote', 'stop', False)} ends a list before its first tie"
         text += (
-            f"; if these are ranks with ties, {option('ties', 'exact', False)} reads them, and "
-            f"{option('overvote', 'stop', False)} ends a list before its first tie"
+            f"; if these are ranks with ties, {option('ties', 'exact', False)} reads them"
+            f"{stop if may_stop else ''}"
         )
     raise RankingsError(text)
 

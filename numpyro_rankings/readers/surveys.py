@@ -5,6 +5,7 @@ A table passes through four stages: a :class:`~.grids.Grid` of cells, a
 :class:`Survey`.
 """
 
+import re
 import warnings
 from collections.abc import Sequence
 from functools import partial
@@ -43,6 +44,7 @@ from numpyro_rankings.readers.layouts.long import has_ranks
 from numpyro_rankings.readers.lists import Lists
 from numpyro_rankings.readers.mixed_lists import numbers_apart
 from numpyro_rankings.readers.other_questions import columns_of_pairs, refuse_best_and_worst
+from numpyro_rankings.readers.preflib import PREFLIB
 from numpyro_rankings.readers.questions import (
     QuestionSpec,
     TableOptions,
@@ -58,11 +60,13 @@ from numpyro_rankings.readers.ratings import refuse_words_of_ratings, with_numbe
 from numpyro_rankings.readers.ties import settle_ties
 from numpyro_rankings.readers.tournaments import refuse_tournaments
 from numpyro_rankings.readers.turned import refuse_judges_in_columns, turn
-from numpyro_rankings.readers.votes import words_of_ballots
+from numpyro_rankings.readers.votes import is_write_in, words_of_ballots
 from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
 
 _MOST_ITEMS_NAMED = 30  # in a message that has an option with all of them
+# where a remark behind a name may begin; numbers in brackets, as in Ann (5931), are codes
+_REMARK = re.compile(r"\s+#|\s*\((?=.*[^\W\d])", re.DOTALL)
 _RARE = 0.05  # probability that no judge ranks the own item, if each could
 
 
@@ -116,10 +120,9 @@ def with_top(survey: Survey, top: int) -> Survey:
         raise RankingsError(f"top is a whole number from 1, not {top!r}")
     whole = survey.rankings
     if not isinstance(whole, Rankings):
-        drop, order = (option("ties", x, False) for x in ("drop", "order"))
         raise RankingsError(
-            f"{option('top', top)} goes with lists in which no items are tied: add {drop}, or "
-            f"{order}; it does not go with pairs"
+            f"{option('top', top)} goes with lists in which no items are tied: add "
+            f"{_ways_of_ties(survey.layout)}; it does not go with pairs"
         )
     lengths, counts = np.asarray(whole.lengths), np.asarray(whole.counts)
     number = int(counts[lengths > top].sum())
@@ -133,6 +136,18 @@ def with_top(survey: Survey, top: int) -> Survey:
     merged, rows = cut.merged()
     label_index = _places(rows[np.asarray(whole.row_index)[survey.label_index]])
     return survey._replace(rankings=merged, label_index=label_index, notes=[*survey.notes, note])
+
+
+def _may_stop(layout: str) -> bool:
+    """Return whether the rules of ballots may end lists of a file before their ties."""
+    return layout == PREFLIB or (layout in LAYOUTS and LAYOUTS[layout].takes_rules)
+
+
+def _ways_of_ties(layout: str) -> str:
+    """Return the options that leave no ties, for a message."""
+    drop, order = (option("ties", x, False) for x in ("drop", "order"))
+    stop = f", or {option('overvote', 'stop', False)}" if _may_stop(layout) else ""
+    return f"{drop}, or {order}{stop}"
 
 
 def merged_survey_of(rankings: Rankings | Orders, layout: str) -> Survey:
@@ -251,6 +266,7 @@ def read_layout(source: Any, layout: str | None = None, **options: Any) -> Surve
         _refuse_words_of_ballots(grid.name, lists.items, chosen.name, spec.missing)
         if chosen.has_names_in_cells:
             _refuse_rest(lists, spec.missing)
+            _refuse_remarks(lists)
     cut = notes_of_cut_names(lists.items)
     return survey_of_lists(question.grid, question.spec, lists, chosen.name, question.notes + cut)
 
@@ -316,6 +332,26 @@ def _refuse_rest(lists: Lists, missing: Sequence[str]) -> None:
             )
 
 
+def _refuse_remarks(lists: Lists) -> None:
+    """Refuse an item such as ``Dee # late`` that is there once, and without Dee, an item, too."""
+    index = {name: k for k, name in enumerate(lists.items)}
+    for name in (x for x in lists.items if "#" in x or "(" in x):
+        stem = next((x for m in _REMARK.finditer(name) if (x := name[: m.start()]) in index), "")
+        if not stem or is_write_in(name):
+            continue
+        has_item, has_stem = ((lists.orderings == index[x]).any(1) for x in (name, stem))
+        row = int(np.argmax(has_item))
+        if has_item.sum() != 1 or has_stem.sum() < 2 or has_stem[row]:
+            continue
+        is_short = len(lists.items) <= _MOST_ITEMS_NAMED
+        names = option("items", lists.items, False) if is_short else option("items")
+        raise RankingsError(
+            f"{lists.where(row)}: is {name!r} an item, or {stem!r} with a remark? It is there "
+            f"once. If it is a remark, write {stem!r} there, or join the two names by "
+            f"{option('aliases')}; if it is an item, name all with {names}"
+        )
+
+
 def survey_of_lists(
     grid: Grid, spec: QuestionSpec, lists: Lists, layout: str, notes: list[str]
 ) -> Survey:
@@ -339,11 +375,12 @@ def survey_of_lists(
     weights = None if spec.weights is None else read_weights(grid, spec.weights, lists.rows)
     _refuse_no_own_item(grid, spec, lists)
     lists, about_offers = _with_offers(grid, spec, lists)
-    lists, places, counts, about_ties = settle_ties(lists, counts, spec.ties)
+    may_stop = _may_stop(layout) and lists.offered is None and not spec.is_not_offered
+    lists, places, counts, about_ties = settle_ties(lists, counts, spec.ties, may_stop)
     by_row, about_others = _by_row(spec, lists, counts)
     if weights is not None:
         weights = weights[places]
-        by_row = _weighted(grid.name, by_row, weights)
+        by_row = _weighted(grid.name, by_row, weights, layout)
     about = {
         name: np.repeat(grid.column(name).mapped(str, object)[lists.rows], counts).tolist()
         for name in spec.about
@@ -387,13 +424,12 @@ def _refuse_no_own_item(grid: Grid, spec: QuestionSpec, lists: Lists) -> None:
     )
 
 
-def _weighted(name: str, by_row: Rankings | Orders, weights: np.ndarray) -> Rankings:
+def _weighted(name: str, by_row: Rankings | Orders, weights: np.ndarray, layout: str) -> Rankings:
     """Return a row for each judge, with weights."""
     if not isinstance(by_row, Rankings):
-        ways = f"add {option('ties', 'order', False)} or {option('ties', 'drop', False)}"
         raise RankingsError(
-            f"{name}: {option('weight')} is for lists without ties, and not for pairs: {ways} if "
-            f"items are tied, or leave out {option('weight')}"
+            f"{name}: {option('weight')} is for lists without ties, and not for pairs: add "
+            f"{_ways_of_ties(layout)} if items are tied, or leave out {option('weight')}"
         )
     return WeightedRankings.of(by_row, weights)
 

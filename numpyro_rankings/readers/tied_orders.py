@@ -12,6 +12,7 @@ from numpyro_rankings.readers.elections import Election, padded, survey_of_elect
 from numpyro_rankings.readers.grids import Grid, column_of_texts, place_of
 from numpyro_rankings.readers.lists import Lists
 from numpyro_rankings.readers.preflib import (
+    PREFLIB,
     TYPES,
     Order,
     Parsed,
@@ -29,10 +30,10 @@ from numpyro_rankings.readers.unsupported import (
     MatchingGraph,
     TiedOrders,
     read_unsupported,
+    tied_orders,
 )
 from numpyro_rankings.readers.votes import votes_of_marks
 
-PREFLIB = "a PrefLib file"
 PREFLIB_OPTIONS = ("overvote", "write_ins", "max_ranks", "ties", "unranked")
 
 
@@ -42,7 +43,8 @@ def read_preflib_survey(
     """Read a PrefLib file of orders, or of categories, the first the best.
 
     :param path: the file.
-    :param ties: what becomes of ties, as in :func:`~numpyro_rankings.read_survey`.
+    :param ties: what becomes of ties, as in :func:`~numpyro_rankings.read_survey`. With this or
+        **rules**, a ``.soc`` or ``.soi`` file may have some, too.
     :param unranked: what it means that an item is not listed, or is in no category.
     :param rules: those of ballots, by which a tie is a rank with several names; they take the place
         of **ties**.
@@ -53,7 +55,9 @@ def read_preflib_survey(
     parsed = parse_preflib(path)
     if parsed.kind == "wmd":
         read_preflib_lines(path)  # refuses it
-    read = read_unsupported(path)
+    if parsed.kind in ("soc", "soi") and (ties is not None or given.rules):
+        parsed = parsed._replace(takes_ties=True)
+    read = tied_orders(parsed) if parsed.takes_ties else read_unsupported(path)
     if read is None and not given.rules and unranked == "below":
         survey = merged_survey_of(read_preflib_lines(path), PREFLIB)
         if parsed.kind.startswith("to"):

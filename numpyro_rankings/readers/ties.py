@@ -19,11 +19,14 @@ class Settled(NamedTuple):
     notes: list[str]
 
 
-def settle_ties(lists: Lists, counts: np.ndarray, ties: str | None) -> Settled:
+def settle_ties(
+    lists: Lists, counts: np.ndarray, ties: str | None, may_stop: bool = False
+) -> Settled:
     """Settle what becomes of ties, and say so.
 
     :param counts: (lists,) the number of judges of each list.
     :param ties: ``"exact"`` or None, ``"drop"`` or ``"order"``.
+    :param may_stop: whether the rules of ballots may end these lists before a tie instead.
     """
     places = np.arange(len(counts))
     levels = lists.levels
@@ -48,10 +51,13 @@ def settle_ties(lists: Lists, counts: np.ndarray, ties: str | None) -> Settled:
         counts = np.where(is_tied, 1, counts)[places]
         notes = [f"{said}, which are put in a random order"]
         return Settled(_in_random_order(lists.take(places)), places, counts, notes)
+    stop = ""
+    if may_stop:
+        stop = f", or {option('overvote', 'stop')} to end a list before its first tie"
     notes = [
         f"{said}, which is read as no opinion between these: use {drop} to leave out "
         f"{by_number(number, 'this judge', 'the judges')}, or {order} to put tied items in a "
-        "random order"
+        f"random order{stop}"
     ]
     return Settled(lists, places, counts, notes)
 

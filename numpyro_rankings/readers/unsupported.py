@@ -71,10 +71,11 @@ def read_unsupported(path: str | os.PathLike) -> Unsupported | None:
     parsed = parse_preflib(path)
     if parsed.kind == "cat":
         return _categories(parsed)
-    return _graph(parsed) if parsed.kind == "wmd" else _tied_orders(parsed)
+    return _graph(parsed) if parsed.kind == "wmd" else tied_orders(parsed)
 
 
-def _tied_orders(parsed: Parsed) -> TiedOrders | None:
+def tied_orders(parsed: Parsed) -> TiedOrders | None:
+    """Read orders; None if none of them has a tie."""
     items, lines = read_orders(parsed)
     if all(line.groups is None for line in lines):
         return None

@@ -92,7 +92,8 @@ def test_orders_with_ties(capsys):
             "4 C 0 68 0 –",
             "What to check:",
             "14 of 20 judges tie items, which is read as no opinion between these: use --ties drop "
-            "to leave out the judges, or --ties order to put tied items in a random order",
+            "to leave out the judges, or --ties order to put tied items in a random order, or "
+            "--overvote stop to end a list before its first tie",
             f"Which model: all, {', '.join(MODELS)}",
         ],
     )

@@ -186,3 +186,38 @@ def test_commands_of_odd_tables(folder, capsys, name, table, options):
 )
 def test_rows_and_names_that_say_something_else(folder, capsys, table, options):
     assert pasted(folder, capsys, table) == options
+
+
+IDS = "b1,Kiwi,Plum,undervote\nb2,Plum,Kiwi,Lime\nb3,Lime,undervote,undervote\n"
+TIE = (
+    "# DATA TYPE: soi\n# NUMBER ALTERNATIVES: 3\n# NUMBER VOTERS: 3\n# NUMBER UNIQUE ORDERS: 2\n"
+    + "".join(f"# ALTERNATIVE NAME {k}: i{k}\n" for k in (1, 2, 3))
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "words", "options"),
+    [
+        ("t.csv", IDS, ["--layout", "votes"], "--layout votes --header none --judge 1"),
+        ("t.csv", IDS, ["--header", "none"], "--header none --judge 1"),
+        ("t.csv", f"ballot,c1,c2,c3\n{IDS}", [], "--judge ballot --columns c1,c2,c3"),
+        (
+            "t.csv",
+            "Mayor [Ann],Mayor [Bob],Clerk [Dan],Clerk [Eve]\n1,2,2,1\n2,1,1,2\n1,2,1,2\n",
+            ["--layout", "ranks"],
+            "--layout ranks --columns 'Mayor [*'",
+        ),
+        ("t.soi", f"{TIE}2: 1,2\n1: 1,{{2,3}}\n", [], "--ties exact"),
+    ],
+)
+def test_commands_of_elections(folder, capsys, name, table, words, options):
+    assert pasted(folder, capsys, table, *words, name=name) == options
+
+
+@pytest.mark.parametrize("option", ["--ties drop", "--ties order", "--overvote stop"])
+def test_other_commands_of_a_tie(folder, capsys, option):
+    (folder / "t.soi").write_text(f"{TIE}2: 1,2\n1: 1,{{2,3}}\n")
+    assert main(["describe", "t.soi"]) == 2
+    told = capsys.readouterr().err
+    assert option in told or option == "--ties order"
+    assert main(["describe", "t.soi", *option.split()]) == 0

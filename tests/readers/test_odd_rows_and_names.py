@@ -464,3 +464,41 @@ def test_numbers_of_items_of_judges_called_as_teams(tmp_path):
     text = "player,1st,2nd\nAnn,7,3\nBob,3,3\nCy,2,6\n"  # a number twice in a row: counts
     with refusal("seem to count how often"):
         read_survey(write(tmp_path, text, "t.csv"), judge="player")
+
+
+REMARKS = {
+    "orders": "1st,2nd,3rd\nAnn,Bob,{0}\nBob,Dee,Ann\nDee,Ann,Bob\n",
+    "votes": "Choice 1,Choice 2,Choice 3\nAnn,Bob,{0}\nBob,Dee,Ann\nDee,Ann,undervote\n",
+    "cell": "list\nAnn > Bob > {0}\nBob > Dee > Ann\nDee > Ann > Bob\n",
+    "long": "judge,item,rank\n1,Ann,1\n1,{0},2\n2,Dee,1\n2,Ann,2\n3,Dee,1\n3,Ann,2\n",
+    "pairs": "winner,loser\nAnn,{0}\nBob,Dee\nDee,Ann\n",
+}
+
+
+@pytest.mark.parametrize("layout", REMARKS)
+@pytest.mark.parametrize("remark", [" # late", " #late", " (late)", "(late)"])
+def test_a_remark_behind_a_name(tmp_path, remark, layout):
+    path = write(tmp_path, REMARKS[layout].format(f"Dee{remark}"), "t.csv")
+    with refusal(f"is 'Dee{remark}' an item, or 'Dee' with a remark?", "write 'Dee' there"):
+        read_survey(path, layout)
+    as_written = read_survey(write(tmp_path, REMARKS[layout].format("Dee"), "u.csv"), layout)
+    survey = read_survey(path, layout, aliases={f"Dee{remark}": "Dee"})
+    assert survey.rankings == as_written.rankings
+    items = [*as_written.rankings.items, f"Dee{remark}"]
+    assert read_survey(path, layout, items=items).rankings.num_items == len(items)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ["Milk,Milk (skim),Tea", "Milk,Tea,", "Tea,Milk,"],  # both in one list
+        ["Milk (skim),Tea,", "Milk (skim),Tea,", "Tea,Milk,Rum", "Milk,Tea,Rum"],
+        ["Cee#,Rum,", "Cee,Tea,", "Tea,Cee,Rum"],
+        ["Write-in,Tea,", "Tea,Write-in,", "Write-in (Zed),Tea,"],
+        ["Ann (5931),Tea,", "Ann,Tea,", "Tea,Ann,"],  # a code, which describe tells
+        ["Rum (white),Tea,", "Rum,Tea,", "Tea,Gin,Gin (dry)"],  # each is there once
+    ],
+)
+def test_names_that_begin_as_another_are_items(tmp_path, rows):
+    path = write(tmp_path, "1st,2nd,3rd\n" + "\n".join(rows), "t.csv")
+    assert joined(read_survey(path)) == [" ".join(x.strip(",").split(",")) for x in rows]

@@ -199,6 +199,53 @@ def test_races_are_not_mixed(tmp_path):
     assert orders_of(read(tmp_path, text, "ranks", columns="B*")) == ["BobAnn"]
 
 
+MARKS_OF_RACES = ["{} - {}", "{} – {}", "{}: {}", "{}_{}", "{} | {}", "{} / {}", "{}.{}", "{} [{}]",
+                  "{}::{}", "{} ({})"]  # fmt: skip
+OF_RACES = [
+    ("Mayor", "Ann"),
+    ("Clerk", "Dan"),
+    ("Mayor", "Bob"),
+    ("Clerk", "Eve"),
+    ("Clerk", "Flo"),
+]
+RANKS_OF_RACES = "1,1,2,2,3\n2,3,1,1,2\n1,1,2,,2\n,1,,3,2\n"
+
+
+@pytest.mark.parametrize("mark", MARKS_OF_RACES)
+def test_races_of_any_mark_are_not_mixed(tmp_path, mark):
+    text = ",".join(mark.format(*x) for x in OF_RACES) + "\n" + RANKS_OF_RACES
+    path = write(tmp_path, text, "table.csv")
+    for layout in (None, "ranks"):
+        said, survey = read_with_answers(path, layout=layout)
+        assert said["columns"] == mark.format("Mayor", "*").rstrip("]) ")
+        assert orders_of(survey) == ["AnnBob", "BobAnn", "AnnBob"]
+    picked = {"columns": mark.format("Clerk", "*").rstrip("])")}
+    assert orders_of(read(tmp_path, text, "ranks", **picked)) == [
+        "DanEveFlo", "EveFloDan", "DanFlo", "DanFloEve"
+    ]  # fmt: skip
+    with pytest.raises(RankingsError, match="of 2 races, such as 'Mayor' and 'Clerk', in each"):
+        read(tmp_path, text, "ranks", columns="*")
+    assert read(tmp_path, text, "ranks", ties="exact").rankings.num_items == 5
+
+
+@pytest.mark.parametrize("mark", [" - ", ": ", "_", "."])
+def test_names_in_two_parts_are_no_races(tmp_path, mark):
+    names = [f"{x}{mark}{y}" for x in ("Smith", "Lee") for y in ("Jones", "Brown")]
+    lists = "1,2,3,4\n2,1,,\n1,3,2,\n4,3,1,2\n"
+    survey = read(tmp_path, ",".join(names) + "\n" + lists, "ranks")
+    assert survey.rankings.items == tuple(names) and len(survey.rankings) == 4
+    tied = read(tmp_path, ",".join(names) + "\n1,2,2,4\n1,1,3,4\n3,1,1,4\n", "ranks")
+    assert tied.rankings.items == tuple(names)
+
+
+def test_marks_of_two_races(tmp_path):
+    names = [f"{race} - {x} {k}" for race, x in OF_RACES[:4] for k in (1, 2)]
+    text = ",".join(names) + "\n1,0,0,1,0,1,1,0\n0,1,1,0,1,0,0,1\n1,0,0,0,0,1,0,0\n"
+    said, survey = read_with_answers(write(tmp_path, text, "table.csv"), layout="marks")
+    assert said == {"columns": "Mayor - *"}
+    assert [x.replace("Mayor - ", "") for x in orders_of(survey)] == ["AnnBob", "BobAnn", "AnnBob"]
+
+
 def test_two_questions_are_no_list(tmp_path):
     text = "A 1st choice,A 2nd choice,B 1st choice,B 2nd choice\na,b,c,d\nb,a,d,c\n"
     with pytest.raises(RankingsError, match=r"several columns are place 1, such as 'B 1st choice'"):

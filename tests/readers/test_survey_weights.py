@@ -73,7 +73,9 @@ def test_what_does_not_go_with_weights_is_refused(tmp_path):
     with pytest.raises(RankingsError, match="all weights in the column 'w' are 0"):
         read_survey(table(tmp_path, ["0"] * 6), "ranks", judge="id", weight="w")
     tied = pd.DataFrame({"w": [1, 2], "x": [1, 1], "y": [1, 2], "z": [3, 3]})
-    with pytest.raises(RankingsError, match=r"lists without ties.*ties='order' or ties='drop'"):
+    with pytest.raises(
+        RankingsError, match=r"lists without ties.*ties='drop', or ties='order', or overvote"
+    ):
         read_survey(tied, "ranks", weight="w")
     assert read_survey(tied, "ranks", weight="w", ties="drop").weights.tolist() == [2]
     (tmp_path / "a.soi").write_text("")

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from helpers.readers import by_name, refusal, write
+from helpers.readers import by_name, read_with_answers, refusal, write
 
 from numpyro_rankings import PartialOrders, Rankings, RankingsError, read_rankings, read_survey
 
@@ -182,9 +182,74 @@ def test_a_name_twice_in_ties(tmp_path):
 
 def test_top_of_lists_with_ties():
     table = pd.DataFrame({"x": ["a>b=c", "c>b>a"]})
-    with refusal("top=2 goes with lists in which no items are tied: add ties='drop'"):
+    with refusal(
+        "top=2 goes with lists in which no items are tied: add ties='drop', or ties='order';"
+    ):
         read_survey(table, "cell", top=2)
+    tied = pd.DataFrame({"a": [1, 2, 1], "b": [2, 1, 2], "c": [2, 3, 3]})
+    with refusal("add ties='drop', or ties='order', or overvote='stop';"):
+        read_survey(tied, "ranks", top=2)
+    assert by_name(read_survey(tied, "ranks", top=2, overvote="stop")) == [
+        ["a"],
+        ["b", "a"],
+        ["a", "b"],
+    ]
     assert by_name(read_survey(table, "cell", top=2, ties="drop")) == [["c", "b"]]
+
+
+@pytest.mark.parametrize("kind", [*TABLES, "toi"])
+def test_the_rule_that_ends_lists_before_ties_is_named_where_it_applies(tmp_path, kind):
+    """By the rule, what is read is the list before the tie; other layouts do not take it."""
+    path = write(tmp_path, TOI, "x.toi")
+    survey = read_survey(path) if kind == "toi" else read(tmp_path, kind)
+    (note,) = [x for x in survey.notes if "tie items" in x]
+    is_said = "overvote='stop' to end a list before its first tie" in note
+    assert is_said == (kind == "toi" or TABLES[kind][1].get("layout") == "ranks")
+    if is_said and kind not in ("mean ranks", "any ranks"):
+        ended = read_survey(path, overvote="stop") if kind == "toi" else read(
+            tmp_path, kind, overvote="stop"
+        )  # fmt: skip
+        assert by_name(ended) == [["a"], ["d", "a"]]
+    if is_said:  # without what is below a tie, it was not offered
+        options = {"unranked": "not-offered"}
+        survey = read_survey(path, **options) if kind == "toi" else read(tmp_path, kind, **options)
+        assert not any("overvote" in note for note in survey.notes)
+
+
+@pytest.mark.parametrize("layout", ["ranks", "long"])
+def test_the_rule_beside_ties_that_are_refused(layout):
+    rows = [(1, 1, 4, None), (1, 2, 3, 4)]
+    table = pd.DataFrame(rows, columns=ITEMS)
+    if layout == "long":
+        lines = [(k, x, r) for k, row in enumerate(rows) for x, r in zip(ITEMS, row, strict=True)]
+        table = pd.DataFrame(lines, columns=["judge", "item", "rank"])
+    with pytest.raises(RankingsError, match="the ranks are 1, 1, 4, with 'b' tied") as error:
+        read_survey(table, layout)
+    assert ("overvote='stop' ends a list" in str(error.value)) == (layout == "ranks")
+    rows = [(3, 3, 1), (2, 2, 1), (2, 3, 3)]
+    table = pd.DataFrame(rows, columns=ITEMS[:3])
+    if layout == "long":
+        lines = [(k, x, r) for k, row in enumerate(rows) for x, r in zip(ITEMS, row, strict=False)]
+        table = pd.DataFrame(lines, columns=["judge", "item", "rank"])
+    with pytest.raises(RankingsError, match="if these are ranks with ties, ties='exact'") as error:
+        read_survey(table, layout)
+    assert ("overvote='stop' ends a list" in str(error.value)) == (layout == "ranks")
+
+
+@pytest.mark.parametrize("kind", ["soi", "soc"])
+def test_ties_in_strict_preflib_files(tmp_path, kind):
+    text = TOI if kind == "soi" else TOI.replace("4,1", "4,{1,2,3}").replace("{1,2}", "{1,2},{3,4}")
+    path = write(tmp_path, f"# DATA TYPE: {kind}\n{text}", f"x.{kind}")
+    said, survey = read_with_answers(path)
+    assert said == {"ties": "exact"}
+    as_tied = write(tmp_path, text, f"x.to{kind[-1]}")
+    assert survey.rankings == PartialOrders.from_preflib(as_tied)
+    for options in ({"ties": "order"}, {"overvote": "stop"}, {"unranked": "not-offered"}):
+        options = {"ties": "exact", **options}
+        assert read_rankings(path, **options) == read_rankings(as_tied, **options)
+    strict = write(tmp_path, TOI.replace("{", "").replace("}", ""), "y.soi")
+    assert read_survey(strict, ties="exact").rankings == read_survey(strict).rankings
+    assert read_survey(strict, ties="drop").notes == read_survey(strict).notes
 
 
 @pytest.mark.parametrize("unranked", ["below", "not-offered"])

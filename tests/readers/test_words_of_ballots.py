@@ -199,3 +199,77 @@ def test_an_item_called_other_that_all_rank_last(tmp_path):
     assert joined(read_survey(path)) == ["tea rum Other", "rum tea Other"]
     ranks = pd.DataFrame({"tea": [1, 2], "rum": [2, 1], "other": [3, None]})
     assert read_survey(ranks, "ranks").rankings.num_items == 3
+
+
+BALLOTS = ["Kiwi,Plum,undervote", "Plum,Kiwi,Lime", "Lime,undervote,undervote", "Kiwi,Lime,Plum"]
+LISTS = ["Kiwi Plum", "Plum Kiwi Lime", "Lime", "Kiwi Lime Plum"]
+
+
+@pytest.mark.parametrize("layout", [None, "votes"])
+@pytest.mark.parametrize("place", [0, 2, 3])
+@pytest.mark.parametrize(
+    ("ids", "option"),
+    [
+        (["b1", "b2", "b3", "b4"], "judge"),
+        (["7", "8", "9", "10"], "judge"),
+        (["17", "99", "23", "104"], "about"),
+    ],
+)
+def test_ids_of_ballots_without_a_header_are_no_candidates(tmp_path, ids, option, place, layout):
+    rows = [x.split(",") for x in BALLOTS]
+    rows = [[*x[:place], name, *x[place:]] for name, x in zip(ids, rows, strict=True)]
+    path = write(tmp_path, "\n".join(map(",".join, rows)), "t.csv")
+    said, survey = read_with_answers(path, layout=layout, header="none")
+    column = str(place + 1)
+    assert said == {option: column if option == "judge" else [column]}
+    assert joined(survey) == LISTS and survey.rankings.items == ("Kiwi", "Plum", "Lime")
+    assert (survey.judges or survey.about[column]) == ids
+    # all columns may be ranks, if it is said
+    items = ["Kiwi", "Plum", "Lime", *ids]
+    every = read_survey(path, layout, header="none", columns=list("1234"), items=items)
+    assert sum(name in " ".join(joined(every)) for name in ids) == len(ids)
+
+
+def test_wards_of_ballots_without_a_header(tmp_path):
+    rows = [f"W{k % 3},{x}" for k, x in enumerate(3 * BALLOTS)]
+    said, survey = read_with_answers(write(tmp_path, "\n".join(rows), "t.csv"), header="none")
+    assert said == {"about": ["1"]} and joined(survey) == 3 * LISTS
+
+
+def test_ranks_without_a_header_that_share_no_name_with_others(tmp_path):
+    """A few first choices may be none of the others, and so may a name that was written in."""
+    text = "Ann,Bob,Cid\nAnn,Cid,undervote\nEve,Bob,undervote\nEve,Cid,Bob\n"
+    lists = ["Ann Bob Cid", "Ann Cid", "Eve Bob", "Eve Cid Bob"]
+    assert joined(read_survey(write(tmp_path, text, "t.csv"), header="none")) == lists
+    text = "Ann,Bob,Zed\nBob,Ann,\nAnn,Bob,undervote\n"
+    lists = ["Ann Bob Zed", "Bob Ann", "Ann Bob"]
+    assert joined(read_survey(write(tmp_path, text, "t.csv"), header="none")) == lists
+
+
+@pytest.mark.parametrize("layout", [None, "votes"])
+@pytest.mark.parametrize(
+    ("header", "before", "options"),
+    [
+        ("ballot,c1,c2,c3", "b{},", {"judge": "ballot"}),
+        ("ref,c1,c2,c3", "b{},", {"judge": "ref"}),
+        ("c1,c2,c3", "", {}),
+        ("ref,ward,c3,c1,c2", "b{},w,", {"judge": "ref", "about": ["ward"]}),
+    ],
+)
+def test_ranks_of_ballots_whose_names_say_no_rank(tmp_path, header, before, options, layout):
+    rows = [before.format(k) + x for k, x in enumerate(BALLOTS)]
+    if "c3,c1" in header:
+        rows = [",".join([*x.split(",")[:2], *y.split(",")[2:], *y.split(",")[:2]])
+                for x, y in zip(rows, BALLOTS, strict=True)]  # fmt: skip
+    path = write(tmp_path, "\n".join([header, *rows]), "t.csv")
+    said, survey = read_with_answers(path, layout=layout)
+    columns = said.pop("columns")
+    assert sorted(columns) == ["c1", "c2", "c3"] and said == options
+    assert joined(survey) == LISTS
+
+
+def test_tables_of_ranks_and_names_in_a_header_are_not_proposed_as_ballots(tmp_path):
+    with refusal("which columns are the ranks of the ballots? Pick them"):
+        read_survey(write(tmp_path, "id,Ann,Bob\n1,1,2\n2,2,1\n", "t.csv"), "votes", judge="id")
+    with refusal("which columns are the ranks of the ballots? Pick them"):
+        read_survey(write(tmp_path, "Ann,Bob\nBob,Ann\nAnn,Bob\n", "t.csv"), "votes", header_rows=1)

@@ -7,7 +7,8 @@ from typing import NoReturn
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
-from numpyro_rankings.readers.ballots import BLANK, OVERVOTE
+from numpyro_rankings.readers.ballots import BLANK, OVERVOTE, Rules
+from numpyro_rankings.readers.beside import refuse_races
 from numpyro_rankings.readers.grids import Column, Grid
 from numpyro_rankings.readers.layouts.base import BallotLayout
 from numpyro_rankings.readers.lists import Lists
@@ -59,8 +60,17 @@ def _read_marks(grid: Grid, columns: Sequence[Column], spec: QuestionSpec) -> Vo
         is_marked = column.mapped(lambda text: text.casefold() in _MARKED, bool)
         number[:, rank - 1] += is_marked
         marks[is_marked, rank - 1] = index[name]
+    if (number > 1).any():
+        names, as_ballots = [x.name for x in columns], spec._replace(rules=spec.rules or Rules())
+        refuse_races(grid, [names], lambda: _ranks_marked(columns, named), as_ballots)
     marks[number > 1] = OVERVOTE
     return votes_of_marks(items, marks)
+
+
+def _ranks_marked(columns: Sequence[Column], named: Sequence[tuple[str, int]]) -> np.ndarray:
+    """Return the rank that each cell marks, (rows, columns); 0 for none."""
+    are_marked = [x.mapped(lambda text: text.casefold() in _MARKED) for x in columns]
+    return np.stack(are_marked, axis=1) * [rank for _, rank in named]
 
 
 def _items_and_ranks(grid: Grid, names: Sequence[str], known: set[str]) -> list[tuple[str, int]]:

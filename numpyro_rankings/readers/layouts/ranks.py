@@ -6,7 +6,8 @@ import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_counted
-from numpyro_rankings.readers.answers import cells_are_ranks, ranks_in
+from numpyro_rankings.readers.answers import cells_are_ranks, numbers_of_ranks, ranks_in
+from numpyro_rankings.readers.beside import refuse_races
 from numpyro_rankings.readers.grids import Grid
 from numpyro_rankings.readers.headers import Table, renamed
 from numpyro_rankings.readers.layouts.base import Layout, Lines
@@ -48,6 +49,8 @@ class Ranks(Layout):
     def name_columns(self, question: Question) -> Question:
         """Call the items by their numbers, or the names of all, if there is no header."""
         if question.spec.has_header:
+            headers, columns = (question.names, question.labels), question.columns
+            refuse_races(question.grid, headers, lambda: numbers_of_ranks(columns), question.spec)
             return super().name_columns(question)
         numbers = [str(k) for k in range(1, len(question.columns) + 1)]
         names = question.spec.items or numbers

@@ -1,11 +1,14 @@
 """A column for each rank of a ballot, with names, words such as ``undervote``, or several names."""
 
+import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import NoReturn
 
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_counted, names_shown
 from numpyro_rankings.readers.answers import (
+    cells_are_ranks,
     rank_of_header,
     refuse_missing_items,
     with_places_in_words,
@@ -16,7 +19,12 @@ from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.layouts.base import MARK_WORDS, BallotLayout
 from numpyro_rankings.readers.layouts.orders import names_in_cells, order_of_numbers
 from numpyro_rankings.readers.lists import Lists
-from numpyro_rankings.readers.questions import Question, QuestionSpec, options_beside
+from numpyro_rankings.readers.questions import (
+    Question,
+    QuestionSpec,
+    meaning_of_header,
+    options_beside,
+)
 from numpyro_rankings.readers.votes import (
     Votes,
     is_write_in,
@@ -27,6 +35,9 @@ from numpyro_rankings.readers.votes import (
 )
 from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
+
+_FEWEST_IDS, _FEWEST_ROWS = 3, 10  # rows with an id each, and with any other text
+_NEARLY_ALL = 0.8  # share of rows whose texts differ, as ids do
 
 
 class BallotVotes(BallotLayout):
@@ -43,7 +54,7 @@ class BallotVotes(BallotLayout):
     def lists(self, question: Question) -> Lists:
         """Read names, and apply the rules."""
         grid, spec = question.grid, question.spec
-        names = _ranks_in_order(grid, question.names, spec)
+        names = _ranks_in_order(grid, question.columns, spec)
         column_of = dict(zip(question.names, question.columns, strict=True))
         votes = _read_votes(grid, [column_of[name] for name in names], spec)
         votes.notes.insert(0, f"the ranks are {names_counted(names)}")
@@ -55,12 +66,15 @@ class BallotVotes(BallotLayout):
 # ---------------------------------------------------------------------------------------------
 
 
-def _ranks_in_order(grid: Grid, names: Sequence[str], spec: QuestionSpec) -> list[str]:
+def _ranks_in_order(grid: Grid, columns: Sequence[Column], spec: QuestionSpec) -> list[str]:
     """Return the columns that are ranks, the first one first.
 
     The names of picked columns need not say the rank, but may not say that they are of two
     contests, or that there is a column beside the ranks.
     """
+    names = [column.name for column in columns]
+    if not spec.patterns and (not spec.has_header or names == [str(k) for k in range(len(names))]):
+        _refuse_column_beside(grid, columns, spec)
     ranks = {name: rank for name in names if (rank := rank_of_header(name)) is not None}
     ranks = with_places_in_words(ranks, names, False) if ranks else {}
     if len(set(ranks.values())) == len(names):
@@ -68,12 +82,7 @@ def _ranks_in_order(grid: Grid, names: Sequence[str], spec: QuestionSpec) -> lis
     if spec.patterns and (not ranks or (len(ranks) < len(names) and 1 not in ranks.values())):
         return [names[k] for k in order_of_numbers(names) or range(len(names))]
     if not ranks:
-        raise RankingsError(
-            f"{grid.header_place}: which columns are the ranks of the ballots? Pick them with "
-            f"{option('columns')}, such as '*hoice*', or add {option('layout', 'ranks')} if each "
-            f"is an item with its ranks, or {option('layout', 'long')} if each row is one judge "
-            f"and one item; the columns are {names_shown([repr(name) for name in names])}"
-        )
+        _refuse_no_ranks(grid, columns, spec)
     other = next((x for x in names if x not in ranks), None)
     if other is None:
         twice = next(x for k, x in enumerate(names) if ranks[x] in [ranks[y] for y in names[:k]])
@@ -85,6 +94,68 @@ def _ranks_in_order(grid: Grid, names: Sequence[str], spec: QuestionSpec) -> lis
         f"{grid.header_place}: the column {other!r} is no rank; pick the ranks with "
         f"{option('columns')}, or {options_beside(grid.column(other), spec)}"
     )
+
+
+def _refuse_no_ranks(grid: Grid, columns: Sequence[Column], spec: QuestionSpec) -> NoReturn:
+    """Ask for the ranks: they are the columns that have names in common, if they have names."""
+    which = f"{grid.header_place}: which columns are the ranks of the ballots?"
+    others = [x.name for x in columns if meaning_of_header(x, spec)]
+    if not others and (beside := _column_beside(columns)) is not None:
+        others = [beside.name]
+    rest = [column for column in columns if column.name not in others]
+    numbered = [x.name for x, y in zip(rest, _are_shared(rest), strict=True) if y]
+    if order_of_numbers(numbered):  # a column called otherwise, such as a ward beside c1 and c2
+        rest = [x for x in rest if order_of_numbers([*dict.fromkeys((*numbered, x.name))])]
+    names = [column.name for column in rest]
+    are_names = len(rest) > 1 and cells_are_ranks(rest, spec.missing) is False
+    in_cells = {x for column in rest for x in column.values}  # a ballot may be in the header
+    is_sure = are_names and all(_are_shared(rest)) and in_cells.isdisjoint(names)
+    beside = next((x for x in columns if x.name not in names), None)
+    if beside is not None and is_sure:
+        raise RankingsError(
+            f"{which} If they are {names_shown(names)}, add {option('columns', names, False)}, and "
+            f"{options_beside(beside, spec)}; pick others with {option('columns')}"
+        )
+    whole = f"Add {option('columns', names)} if all are, or pick them" if is_sure else "Pick them"
+    raise RankingsError(
+        f"{which} {whole} with {option('columns')}, such as '*hoice*', or add "
+        f"{option('layout', 'ranks', not are_names)} if each is an item with its ranks, or "
+        f"{option('layout', 'long', not are_names)} if each row is one judge and one "
+        f"item; the columns are {names_shown([repr(column.name) for column in columns])}"
+    )
+
+
+def _refuse_column_beside(grid: Grid, columns: Sequence[Column], spec: QuestionSpec) -> None:
+    """Refuse a column of other things than names, where no header says what it is."""
+    if (beside := _column_beside(columns)) is None:
+        return
+    every = option("columns", [column.name for column in columns], False)
+    raise RankingsError(
+        f"{grid.where(0)}: is column {beside.name!r}, with {beside.text(0)[:40]!r}, a rank of the "
+        f"ballots? Its texts are in no other column. If not, {options_beside(beside, spec)}; "
+        f"{every} if it is"
+    )
+
+
+def _column_beside(columns: Sequence[Column]) -> Column | None:
+    """Return a column none of whose texts is in another, where other columns have some in common.
+
+    They are ids, of which nearly all differ, or there are many rows. No cell is blank.
+    """
+    are_shared = _are_shared(columns)
+    for column, is_shared in zip(columns, are_shared, strict=True):
+        number, rows = len(column.values), len(column.codes)
+        are_ids = rows >= _FEWEST_IDS and number >= _NEARLY_ALL * rows
+        is_other = not is_shared and "" not in column.values
+        if is_other and sum(are_shared) > 1 and (are_ids or (number > 1 and rows >= _FEWEST_ROWS)):
+            return column
+    return None
+
+
+def _are_shared(columns: Sequence[Column]) -> list[bool]:
+    """Return which columns have a text that another one has, too."""
+    number = Counter(itertools.chain(*(column.values for column in columns)))
+    return [any(number[x] > 1 for x in column.values if x) for column in columns]
 
 
 # ---------------------------------------------------------------------------------------------
