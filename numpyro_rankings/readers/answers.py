@@ -42,8 +42,14 @@ _RANK_IN_HEADER = re.compile(
     rf"\b(\d+)(?:st|nd|rd|th)\b|\b({'|'.join(NUMBER_WORDS[:10])})\b",
     re.IGNORECASE,
 )
-GOOD = r"(?:best|most|highest|top|favou?rite|greatest|first choice)"
 BAD = r"(?:worst|least|lowest|bottom|last)"
+# what the column of the last place is called, and not that of a last name
+_LAST = re.compile(
+    rf"(?:my |the |overall )?{BAD}(?:[ _-]?(?:{_AFTER}|preferred|liked|favou?rite|important|item|"
+    r"one))?",
+    re.IGNORECASE,
+)
+GOOD = r"(?:best|most|highest|top|favou?rite|greatest|first choice)"
 END_OF_SCALE = re.compile(rf"\b(?:{GOOD}|{BAD})\b", re.IGNORECASE)
 # texts that mean no rank, unless the user says that they are items
 _NO_RANK = set(
@@ -128,10 +134,23 @@ def with_places_in_words(ranks: Mapping[str, int], names: Sequence[str]) -> dict
     return places if sorted(places.values()) == list(range(1, len(places) + 1)) else dict(ranks)
 
 
+def is_called_last(name: str) -> bool:
+    """Return whether a column is called as that of the last place, such as ``Least preferred``."""
+    return _LAST.fullmatch(name) is not None
+
+
+def place_called_last(places: Collection[str], names: Sequence[str]) -> str:
+    """Return the name of the last place beside two and more that have a number; "" if none has."""
+    last = [x for x in names if x not in places and is_called_last(x)]
+    return last[0] if len(last) == 1 and len(places) > 1 else ""
+
+
 def places_in_order(texts: Sequence[str]) -> bool:
     """Return whether texts are the places 1, 2, …, from either end, of which one may be best."""
     ranks = {x: rank[0] for x in texts[:_MOST_PLACES] if (rank := rank_in_words(x)) is not None}
     places = with_places_in_words(ranks, texts[:_MOST_PLACES]) if ranks else {}
+    if last := place_called_last(places, texts[:_MOST_PLACES]):
+        places[last] = len(texts)
     order = [places.get(x, 0) for x in texts[: _MOST_PLACES + 1]]
     return min(order, order[::-1]) == list(range(1, len(order) + 1))
 

@@ -11,6 +11,8 @@ from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_counted, names_shown
 from numpyro_rankings.readers.answers import (
     cells_are_ranks,
+    is_called_last,
+    place_called_last,
     rank_in_words,
     rank_of_header,
     refuse_missing_items,
@@ -75,6 +77,7 @@ class Orders(Layout):
     def names_of_export(self, question: Question, short: Sequence[str]) -> dict[int, str]:
         """Put places in the order of the ranks that their headers say; their names stay."""
         order = _order_of_ranks(short) or order_of_numbers(short) or range(len(short))
+        _refuse_unknown_last(question, short)
         return {k: question.names[k] for k in order}
 
     def read_cells(self, question: Question) -> Question:
@@ -163,7 +166,7 @@ def _places_by_names(columns: Sequence[str]) -> list[str]:
     # a column "1" may also be an item or a judge, so that numbers alone do not suffice
     said = {x: rank for x in columns if (rank := rank_in_words(x)) and not _NO_PLACE.match(x)}
     named = {name: rank for name, (rank, _) in said.items()}
-    if named and not any(map(_WORST.search, columns)):
+    if named and not any(_WORST.search(x) for x in columns if not is_called_last(x)):
         named = with_places_in_words(named, columns)
     if len(named) < 2 or sorted(named.values()) != list(range(1, len(named) + 1)):
         return []
@@ -224,6 +227,8 @@ def _order_of_ranks(names: Sequence[str]) -> list[int] | None:
     if all(map(str.isdecimal, names)) and _are_points(names):
         return None
     ranks = with_places_in_words(ranks, names) if ranks else {}
+    if last := place_called_last(ranks, names):
+        ranks[last] = max(ranks.values()) + 1
     return _sorted_order([ranks[name] for name in names if name in ranks], len(names))
 
 
@@ -264,6 +269,8 @@ def _refuse_worst_first(grid: Grid, names: Sequence[str], are_all: bool) -> None
     best = [name for name in names if _BEST.search(name.replace("_", " "))]
     if len(worst) != 1 or len(best) != 1 or _order_of_ranks(names) is not None:
         return
+    if place_called_last(_places_by_names(names), names):  # beside a column that is no place
+        return
     if len(names) == 2 and not are_all:
         raise RankingsError(
             f"{grid.name}: the columns {best[0]!r} and {worst[0]!r} say the best and the worst, "
@@ -297,6 +304,27 @@ def _refuse_ends_with_numbers(grid: Grid, names: Sequence[str]) -> None:
     )
 
 
+def _refuse_unknown_last(question: Question, names: Sequence[str]) -> None:
+    """Refuse a last place if items are between it and the others; **names** are as places are.
+
+    It has a number if there are as many items as places, or if items that a row does not rank were
+    not offered.
+    """
+    spec, ranks = question.spec, [name for name in names if rank_in_words(name)]
+    last = place_called_last(ranks, names)
+    items = {x for column in question.columns for x in column.values} - {"", *spec.missing}
+    number = len(spec.items or items)
+    if not last or spec.is_not_offered or number <= len(names):
+        return
+    column = question.columns[names.index(last)]
+    raise RankingsError(
+        f"{question.grid.name}: the column {column.name!r} is no place whose number is known: "
+        f"there are {len(names)} places and {number} items. If it is the last of all, "
+        f"{option('unranked', 'not-offered', False)} reads it behind the others, and nothing of "
+        f"the items between; if it is no place, {options_beside(column, spec, False)}"
+    )
+
+
 def _places(question: Question) -> list[Column]:
     """Return the columns of the places, the best first."""
     column_of = dict(zip(question.names, question.columns, strict=True))
@@ -304,6 +332,11 @@ def _places(question: Question) -> list[Column]:
     if all(name.isdecimal() for name in names) and not _are_points(names):
         names = sorted(names, key=int)
     rest = [name for name in question.names if name not in names]
+    if last := place_called_last(names, rest):
+        rest.remove(last)
+        if not rest:
+            _refuse_unknown_last(question, question.names)
+        names = [*names, last]
     is_first = len(rest) == 1 and all(name.startswith(rest[0]) for name in names)
     if is_first and question.spec.patterns:  # choice, choice.1, choice.2, by an option
         names, rest = [*rest, *names], []
