@@ -245,7 +245,11 @@ def refuse_judges_in_columns(
     has_ids = spec.judge is None and meaning_of_header(columns[0], spec) == "judge"
     names, judges = _apart(grid, picked, spec)
     is_open = layout is None and spec.judge is None
-    if layout in (None, "ranks") and names is not None and len(judges) > 1:
+    may_be_turned = layout is None
+    if layout == "ranks" and names is not None:
+        numbers = numbers_of_ranks(columns[has_ids:])
+        may_be_turned = bool((numbers < 0).any()) or not are_ranks_with_ties(numbers)
+    if may_be_turned and names is not None and len(judges) > 1:
         _refuse_ranks_down(grid, judges, layout, is_said_how, names, is_open)
     others = columns[has_ids:]
     is_open &= len(others) < len(grid.cells)
