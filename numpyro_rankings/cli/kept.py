@@ -64,6 +64,8 @@ def keep_groups(findings: "Findings", table: TableOptions, layout: str) -> None:
     given = {name: x for name, x in asdict(table).items() if x not in (None, ())}
     if layout in OF_RANKS:  # without the option, 1 is the first choice
         given.setdefault("highest_first", False)
+    else:  # of pairs it says something else
+        given.pop("highest_first", None)
     if table.aliases is not None:
         given["aliases"] = str(Path(table.aliases).absolute())
     attrs = {_READING: json.dumps(given), _BLOCS_FIRST: int(findings.blocs_first)}

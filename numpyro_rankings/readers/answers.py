@@ -38,18 +38,19 @@ _PLACES = {
     1: re.compile(rf"(?:my |the |overall )?{_BEST}(?:[ _-]?(?:{_AFTER}|item|one))?", re.IGNORECASE),
     2: re.compile(r"runner[ _-]?up", re.IGNORECASE),
 }
-_LAST = re.compile(
-    r"(?:my |the |overall )?(?:last|worst|bottom|least (?:preferred|liked|favou?rite))"
-    rf"(?:[ _-]?(?:{_AFTER}|item|one))?",
-    re.IGNORECASE,
-)
 _RANK_IN_HEADER = re.compile(
     r"\b(?:choice|rank(?:ing)?|place|pref(?:erence)?|vote)[ _#:.-]*(\d+)\b|"
     rf"\b(\d+)(?:st|nd|rd|th)\b|\b({'|'.join(NUMBER_WORDS[:10])})\b",
     re.IGNORECASE,
 )
-GOOD = r"(?:best|most|highest|top|favou?rite|greatest|first choice)"
 BAD = r"(?:worst|least|lowest|bottom|last)"
+# what the column of the last place is called, and not that of a last name
+_LAST = re.compile(
+    rf"(?:my |the |overall )?{BAD}(?:[ _-]?(?:{_AFTER}|preferred|liked|favou?rite|important|item|"
+    r"one))?",
+    re.IGNORECASE,
+)
+GOOD = r"(?:best|most|highest|top|favou?rite|greatest|first choice)"
 END_OF_SCALE = re.compile(rf"\b(?:{GOOD}|{BAD})\b", re.IGNORECASE)
 # texts that mean no rank, unless the user says that they are items
 _NO_RANK = set(
@@ -143,6 +144,11 @@ def with_places_in_words(
         return dict(ranks)
     last = [x for x in names if _LAST.fullmatch(x)] if has_last else []
     return {**places, last[0]: len(places) + 1} if len(last) == 1 < len(places) else places
+
+
+def is_called_last(name: str) -> bool:
+    """Return whether a column is called as that of the last place, such as ``Least preferred``."""
+    return _LAST.fullmatch(name) is not None
 
 
 def places_in_order(texts: Sequence[str]) -> bool:

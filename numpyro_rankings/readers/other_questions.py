@@ -13,7 +13,13 @@ from numpyro_rankings.readers.answers import NUMBER, numbers_in, numbers_of_rank
 from numpyro_rankings.readers.beside import are_lists
 from numpyro_rankings.readers.grids import Column, Grid, table_of, whole_number
 from numpyro_rankings.readers.headers import is_called_sum
-from numpyro_rankings.readers.outcomes import TIES, are_margins, number_of, refuse_scale
+from numpyro_rankings.readers.outcomes import (
+    TIES,
+    are_0_and_1,
+    are_margins,
+    number_of,
+    refuse_scale,
+)
 from numpyro_rankings.readers.questions import OF_JUDGES, QuestionSpec, meaning_of_header
 from numpyro_rankings.readers.votes import letters
 from numpyro_rankings.words.options import option
@@ -164,14 +170,16 @@ def columns_without_outcome(grid: Grid, picked: Sequence[str]) -> tuple[str, str
     Beside them are one or two others.
     """
     found = _names_of_pair({letters(name): name for name in picked})
+    two = [grid.column(x) for x in found[0]] if found is not None else []
+    has_flags = any(are_0_and_1(grid.column(x)) for x in picked)  # which are no ranks
     if (
         len(picked) not in (3, 4)
         or found is None
-        or any(_is_of_numbers(grid.column(x)) for x in found[0])
+        or (any(_is_of_numbers(x) for x in two) and (not has_flags or any(map(are_0_and_1, two))))
     ):
         return None
-    one, two = ({*grid.column(x).values} - {""} for x in found[0])
-    return found[0] if one & two else None
+    names, others = ({*x.values} - {""} for x in two)
+    return found[0] if names & others else None
 
 
 def refuse_pairs_on_a_scale(grid: Grid, picked: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NoReturn
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from numpyro_rankings.readers.answers import CODES
 from numpyro_rankings.readers.grids import Column, Grid
 from numpyro_rankings.readers.headers import common_end, common_start
 from numpyro_rankings.readers.votes import letters
+from numpyro_rankings.words.options import option
 
 FIRST, SECOND, TIE = 0, 1, 2
 # letters of words for a tie
@@ -60,6 +62,7 @@ def read_outcomes(
     pairs: np.ndarray,
     items: Sequence[str],
     remedy: Callable[[list[str], bool], str],
+    highest_first: bool | None = None,
 ) -> tuple[np.ndarray, list[str]]:
     """Return which of two items is preferred, 0 or 1, or 2 for a tie, (rows,), and what texts mean.
 
@@ -69,8 +72,13 @@ def read_outcomes(
     :param sides: the names of the columns of the two items.
     :param pairs: (rows, 2) the items.
     :param remedy: what to do about rows with texts that mean nothing, and whether this is likely.
+    :param highest_first: of numbers 1 and 0, whether 1 means that the first item is preferred.
     """
+    if highest_first is not None:
+        return _said_by_numbers(grid, outcome, sides, highest_first)
     index = {name: k for k, name in enumerate(items)}
+    if "0" not in index and are_0_and_1(outcome):  # then 1 is no item
+        index = {}
     for text in outcome.values:
         if text in index and (text in sides or letters(text) in TIES):
             raise RankingsError(
@@ -84,6 +92,8 @@ def read_outcomes(
     first, second = sides
     for k in np.flatnonzero(is_open & (named >= 0))[:1]:
         one, two = (items[x] for x in pairs[k])
+        if are_0_and_1(outcome):
+            _ask_what_0_means(grid, outcome, sides)
         raise RankingsError(
             f"{grid.at(k, outcome)}: {outcome.text(k)[:40]!r} is an item, but not one of the two, "
             f"{one!r} and {two!r}; if it is a word for the outcome, write {first!r}, {second!r} or "
@@ -126,11 +136,7 @@ def _meanings(
     ties = {text for text in counts if letters(text) in TIES or keys[text] == "="}
     score = {key for text, key in keys.items() if text not in ties}
     if score <= {"0", "1"} and "0" in score and not _OF_SCORES.search(letters(outcome.name)):
-        raise RankingsError(
-            f"{grid.at_text(outcome, next(x for x in counts if keys[x] == '0'))}: does 0 in "
-            f"{outcome.name!r} mean that {sides[0]!r} is preferred, or {sides[1]!r}? Write the "
-            "name of the column, or of the item, instead"
-        )
+        _ask_what_0_means(grid, outcome, sides)
     if are_margins(outcome.name, score):
         margins = {x: float(keys[x].replace(",", ".")) for x in counts if x not in ties}
         return dict.fromkeys(ties, TIE) | {x: int(of_numbers(y, 0)) for x, y in margins.items()}
@@ -158,6 +164,44 @@ def _meanings(
         if sum(counts[x] for x in codes) > sum(counts[x] for x in best):
             best = codes
     return best
+
+
+def are_0_and_1(outcome: Column) -> bool:
+    """Return whether a column has the numbers 0 and 1, and nothing else."""
+    return {*outcome.values} - {""} == {"0", "1"}
+
+
+def ways_of_numbers(side: str) -> str:
+    """Say what settles which of two items 1 and 0 mean; **side** is the column of the first."""
+    return (
+        f"{option('highest_first', True, False)} if 1 means that {side!r} is preferred, or "
+        f"{option('highest_first', False, False)} if 0 does"
+    )
+
+
+def _ask_what_0_means(grid: Grid, outcome: Column, sides: tuple[str, str]) -> NoReturn:
+    text = next(x for x in outcome.values if re.sub(r"\s", "", x) == "0")
+    raise RankingsError(
+        f"{grid.at_text(outcome, text)}: does 0 in {outcome.name!r} mean that {sides[0]!r} is "
+        f"preferred, or {sides[1]!r}? Add {ways_of_numbers(sides[0])}, or write the name of the "
+        "column, or of the item, instead"
+    )
+
+
+def _said_by_numbers(
+    grid: Grid, outcome: Column, sides: tuple[str, str], highest_first: bool
+) -> tuple[np.ndarray, list[str]]:
+    """Return which item is preferred by numbers 1 and 0, or a tie by 0.5, and what they mean."""
+    if odd := [x for x in outcome.values if x not in _SCORE]:
+        raise RankingsError(
+            f"{grid.at_text(outcome, odd[0])}: {option('highest_first', highest_first)} says which "
+            f"item is preferred by 1 and 0, got {odd[0][:40]!r}"
+        )
+    swapped = {FIRST: SECOND, SECOND: FIRST, TIE: TIE}
+    meaning = {x: k if highest_first else swapped[k] for x, k in _SCORE.items()}
+    words = {FIRST: repr(sides[0]), SECOND: repr(sides[1]), TIE: "a tie"}
+    shown = [f"{text!r} is {words[meaning[text]]}" for text in outcome.values]
+    return outcome.mapped(meaning.__getitem__), shown
 
 
 def refuse_scale(grid: Grid, outcome: Column, sides: tuple[str, str]) -> None:

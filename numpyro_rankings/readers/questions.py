@@ -27,7 +27,8 @@ _MOST_RANKINGS = 100_000_000
 # what columns are called that name the judges, or count them
 OF_JUDGES = re.compile(
     r"(?:.*[\W_])?(?i:id|judge|voter|respondent|participant|rater|user|ballot|name)s?"
-    r"(?:[\W_]?(?i:id|no|nr|name))?|.*[a-z]I[Dd]|(?:(?i:lfd\.? ?)?(?i:no|nr)\.?|#)"
+    r"(?:[\W_]?(?i:id|no|nr|name))?|.*[a-z]I[Dd]|(?i:cast[\W_]?vote[\W_]?records?|cvr)"
+    r"(?:[\W_]?(?i:id|no|nr|number))?|(?:(?i:lfd\.? ?)?(?i:no|nr)\.?|#)"
 )
 OF_PEOPLE = re.compile(
     r"(?:.*[\W_])?(?:judge|voter|respondent|participant|rater|user|annotator|assessor|evaluator|"
@@ -478,13 +479,15 @@ def meaning_of_header(column: Column, spec: QuestionSpec) -> str:
     is_repeated_count = is_count and (
         len(column.values) < len(column.codes) or not are_in_row(np.array(said))
     )
-    is_of_judges = OF_JUDGES.fullmatch(column.name) and not (
+    counts_rows = len(said) > 1 and column.name.casefold() == "n" and not is_repeated_count
+    is_of_judges = (counts_rows or OF_JUDGES.fullmatch(column.name)) and not (
         counts or is_repeated_count or is_number
     )
     if spec.judge is None and is_of_judges:
         return "judge"
     if spec.counts is None and (counts or is_count) and not is_one_number(column):
-        is_of_one = spec.judge is not None and _OF_ONE_JUDGE.fullmatch(column.name)
+        is_of_one = counts_rows or _OF_ONE_JUDGE.fullmatch(column.name) is not None
+        is_of_one &= spec.judge is not None
         return "about" if is_of_one else "count"
     texts = [text for text in column.values if text]
     num_lists = sum(re.search(_BETWEEN_OFFERS, text) is not None for text in texts)
@@ -544,6 +547,8 @@ def options_beside(column: Column, spec: QuestionSpec, is_sure: bool = True) -> 
     if have_numbers and "" not in column.values and 2 < len(column.values) == len(column.codes):
         are_names = are_in_row(column.mapped(lambda text: whole_number(text) or 0))
     by_texts = "judge" if spec.judge is None and are_names else "about"
+    if not spec.has_header and have_numbers and "" not in column.values:
+        by_texts = _meaning_of_numbers(column, spec)
     # counts in another form, such as 1,200, are no names of judges
     is_count = spec.counts is None and _OF_COUNTS.fullmatch(column.name) is not None
     meaning = meaning_of_header(column, spec) or (by_texts if is_sure and not is_count else "")
@@ -560,6 +565,18 @@ def options_beside(column: Column, spec: QuestionSpec, is_sure: bool = True) -> 
         offered = option("offered", column.name)
         ways = ways.replace("add ", f"add {offered} if it lists what was offered to each, or ", 1)
     return ways
+
+
+def _meaning_of_numbers(column: Column, spec: QuestionSpec) -> str:
+    """Return the likely option for numbers without a header: counts fall, or come often."""
+    numbers = column.mapped(lambda text: whole_number(text) or 0)
+    differ = len(column.values) == len(column.codes)
+    are_falling = len(numbers) > 1 and bool((np.diff(numbers) <= 0).all())
+    if spec.judge is not None:
+        return "about"
+    if are_falling or 2 * len(column.values) <= len(column.codes):
+        return "count" if spec.counts is None and not is_one_number(column) else "about"
+    return "judge" if differ else "about"
 
 
 def one_answer_each(

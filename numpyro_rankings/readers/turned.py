@@ -40,6 +40,16 @@ _OF_ITEMS = re.compile(
 )
 # what columns behind those of judges may be called, too
 _OF_RESULT = re.compile(r"(?:final[\W_]*)?(?:place|rank|position|pos|result|score|points)\.?", re.I)
+_JUDGES = (
+    "judge|juror|critic|taster|rater|reviewer|assessor|evaluator|voter|respondent|annotator|"
+    "panell?ist"
+)
+_OF_JUDGES = re.compile(rf"(?:.*[\W_])?(?:{_JUDGES})s?(?:[\W_].*)?", re.I)
+# what the column of one judge is called
+_OF_ONE_JUDGE = re.compile(rf"(?:.*[\W_])?(?:{_JUDGES})(?:[\W_]*\d+|[\W_]+(?-i:[A-Z]))", re.I)
+_ITEMS = re.compile(
+    r"(?:item|option|candidate|alternative|product|object)s?(?:[\W_]?(?:id|no|nr|name))?", re.I
+)
 # numbers of judges above a column, with a word or without
 _COUNT = re.compile(
     r"(n\s*=\s*)?(\d{1,9})\s*([x×]|voters?|votes?|ballots?|judges?|people|persons?|respondents?)?",
@@ -56,16 +66,18 @@ def turn(
     all columns are lists of names, these are places.
     """
     grid = table.grid
-    if spec.about or spec.counts or spec.weights or spec.item or spec.rank:
+    if spec.counts or spec.weights or spec.item or spec.rank:
         raise RankingsError(
             f"{option('transpose', True)} goes with {option('judge')} and {option('columns')}, not "
-            "with options that name other columns: judges are the columns"
+            f"with options that name other columns, but {option('about')}, which leaves them out: "
+            "judges are the columns"
         )
     grid, numbers = _without_counts(grid, spec)
     sums = np.setdiff1d(table.grid.numbers, grid.numbers) if not numbers else ()
     if not spec.patterns:
         _refuse_columns_of_items(grid, picked, spec)
-    beside = [k for k in range(len(grid.cells)) if k not in picked]
+    about = [k for k, name in enumerate(grid.columns) if name in spec.about]
+    beside = [k for k in range(len(grid.cells)) if k not in picked and k not in about]
     are_all = not (spec.judge or beside) and _are_lists([grid.cells[k] for k in picked])
     first = grid.columns.index(spec.judge) if spec.judge else (*beside, *picked)[0]
     judges = [k for k in picked if are_all or k != first]
@@ -104,8 +116,9 @@ def turn(
     note += "" if are_all else named
     note += f"; left out, counted 0: {names_counted(none)}" if none else ""
     note += "".join(f"; left out, the sums of the others: {grid.place.format(k)}" for k in sums)
+    note += f"; left out, no judges: {names_counted([*map(repr, spec.about)])}" if about else ""
     by = {"judge": None, "counts": "count"} if counts else {"judge": "judge"}
-    spec = spec._replace(patterns=(), **by)
+    spec = spec._replace(patterns=(), about=(), **by)
     table = Table(turned, words, [(x,) for x in words], table.notes)
     return table, list(range(1, len(cells))), spec, note
 
@@ -215,7 +228,8 @@ def refuse_judges_in_columns(
         columns = [x.with_texts(lambda text: str(joint.get(text, text))) for x in columns]
     called = [x.name for x in columns if not x.name.isdecimal()]
     places = {x: rank for x in called if (rank := rank_of_header(x))}
-    if 2 * len(with_places_in_words(places, called) if places else {}) > len(columns):
+    places = with_places_in_words(places, called) if places else {}
+    if 2 * len(places) > len(columns):
         return
     if spec.judge is None and len(columns) > 1 and not _has_ranks(columns[0]):
         if layout in (None, "orders") and _are_lists(columns):
@@ -230,11 +244,19 @@ def refuse_judges_in_columns(
     has_ids = spec.judge is None and meaning_of_header(columns[0], spec) == "judge"
     names, judges = _apart(grid, picked, spec)
     is_open = layout is None and spec.judge is None
-    if layout is None and names is not None and len(judges) > 1:
+    may_be_turned = layout is None
+    if layout == "ranks" and names is not None:
+        numbers = numbers_of_ranks(columns[has_ids:])
+        may_be_turned = bool((numbers < 0).any()) or not are_ranks_with_ties(numbers)
+    if may_be_turned and names is not None and len(judges) > 1:
         _refuse_ranks_down(grid, judges, layout, is_said_how, names, is_open)
     others = columns[has_ids:]
     is_open &= len(others) < len(grid.cells)
     _refuse_ranks_down(grid, others, layout, is_said_how, may_be_counts=is_open)
+    if layout in (None, "ranks"):
+        if names is None:
+            judges = others
+        _refuse_called_judges(grid, judges, names, spec)
     if layout != "ranks":
         first = columns[0] if spec.judge is None else grid.column(spec.judge)
         others = [x for x in columns if x is not first]
@@ -359,6 +381,32 @@ def _refuse_ranks_down(
         _ask(grid, columns, "have ranks once each, below numbers that may count judges", names)
 
 
+def _refuse_called_judges(
+    grid: Grid, columns: Sequence[Column], names: Column | None, spec: QuestionSpec
+) -> None:
+    """Refuse columns of numbers that are called as judges, or have ranks once each beside items.
+
+    The rows may have ranks once each, too. **names** has the names of the items, where there are
+    columns beside those of ranks.
+    """
+    called = [x for x in grid.cells if _OF_ONE_JUDGE.fullmatch(x.name) and spec.may_pick(x.name)]
+    free = [x for x in grid.cells if x.name not in {*spec.special, *(y.name for y in called)}]
+    beside = free if spec.judge is None else [grid.column(spec.judge)]
+    of_items = [x for x in beside if len(x.values) == len(x.codes) and not _has_ranks(x)]
+    first = next((x for x in of_items if not _OF_JUDGES.fullmatch(x.name)), None)
+    if first is None or any(_OF_JUDGES.fullmatch(x.name) for x in beside):
+        return
+    texts = [x for column in called for x in column.values if x]
+    if len(called) > 1 and 2 * sum(x[0].isdigit() for x in texts) > len(texts):
+        others = [x.name for x in free]
+        is_alone = not others or (spec.judge is None and others == grid.columns[:1])
+        _ask(grid, called, "are called as judges are", None if is_alone else first, are_rows=False)
+    expected = np.arange(1, len(first.codes) + 1)[:, None]
+    if _ITEMS.fullmatch(first.name) and (np.sort(numbers_of_ranks(columns), 0) == expected).all():
+        why = f"have ranks once each, beside the names in {first.name!r}"
+        _ask(grid, columns, why, names, are_rows=False)
+
+
 def _refuse_ties_down(
     grid: Grid, columns: Sequence[Column], numbers: np.ndarray, names: Column | None
 ) -> None:
@@ -396,7 +444,9 @@ def _refuse_names_down(
         are_places = not any(map(str.isdecimal, first.values)) or _PLACES.fullmatch(first.name)
         also = "" if are_places else also
         why = f"have names beside the numbers of the rows in {first.name!r}"
-        if meaning_of_header(first, spec) == "judge":  # the likely answer comes first
+        called = [x.name for x in others if not x.name.isdecimal()]
+        have_places = sum(rank_of_header(x) is not None for x in called) > 1
+        if have_places or meaning_of_header(first, spec) == "judge":  # the likely answer is first
             why, also = why + also, ""
         _ask(grid, others, why, also=also)
     if any(map(has_twice, others)):
@@ -411,8 +461,14 @@ def _refuse_names_down(
 
 
 def _ask(
-    grid: Grid, columns: Sequence[Column], why: str, names: Column | None = None, also: str = ""
+    grid: Grid,
+    columns: Sequence[Column],
+    why: str,
+    names: Column | None = None,
+    also: str = "",
+    are_rows: bool = True,
 ) -> NoReturn:
+    """Ask whether columns are judges; **are_rows** is whether rows may be tried for them, too."""
     shown = names_counted([repr(column.name) for column in columns], 3)
     how = option("transpose", True)
     if names is not None:
@@ -420,5 +476,5 @@ def _ask(
         how = f"{option('judge', names.name)}, {judges} and {how}"
     raise RankingsError(
         f"{grid.header_place}: the columns {shown} {why}: if each column is a judge, add "
-        f"{how}{also}; {option('transpose', False)} if each row is one"
+        f"{how}{also}; {option('transpose', False, are_rows)} if each row is one"
     )

@@ -542,6 +542,126 @@ def test_the_last_beside_the_first_places(tmp_path):
     assert error.value.questions.options == {}
 
 
+@pytest.mark.parametrize("head", ["id,Last,2nd,1st", "id,Least preferred,Second,First"])
+@pytest.mark.parametrize("settings", [{}, {"judge": "id", "layout": "orders"}])
+def test_the_last_of_all_places(tmp_path, head, settings):
+    rows = [("1", "Tea", "Cola", "Milk"), ("2", "Cola", "Tea", "Milk"), ("3", "Milk", "Tea", "")]
+    lists = ["Milk Cola Tea", "Milk Tea Cola"]
+    for order in ((0, 1, 2, 3), (0, 3, 2, 1), (0, 2, 1, 3)):
+        names = head.split(",")
+        lines = [",".join(row[k] for k in order) for row in (names, *rows[:2])]
+        path = write(tmp_path, "\n".join(lines), "t.csv")
+        if settings:
+            assert joined(read_survey(path, **settings)) == lists
+            continue
+        said, survey = read_with_answers(path)
+        assert said == {"judge": "id"} and joined(survey) == lists
+    text = f"{head}\n" + "\n".join(map(",".join, rows))  # the first place is empty
+    with refusal(f"column {names[3]!r} is empty, but"):
+        read_survey(write(tmp_path, text, "t.csv"), "orders", judge="id")
+
+
+@pytest.mark.parametrize("columns", [(), "Q*"])
+def test_the_last_behind_items_between(tmp_path, columns):
+    names = [f"Q {x}" if columns else x for x in ("Last", "2nd", "1st")]
+    path = write(tmp_path, f"{','.join(names)}\nTea,Cola,Milk\nGin,Tea,Milk\n", "t.csv")
+    with pytest.raises(RankingsError, match=f"'{names[0]}' is no place whose number") as error:
+        read_survey(path, "orders", columns=columns)
+    assert "there are 3 places and 4 items" in str(error.value)
+    assert error.value.questions.options == {}
+    survey = read_survey(path, "orders", columns=columns, unranked="not-offered")
+    assert joined(survey) == ["Milk Cola Tea", "Milk Tea Gin"]
+
+
+def test_a_last_place_below_the_others(tmp_path):
+    text = "place,Ann,Bob\n1st,Vertigo,Kane\n2nd,Kane,Vertigo\nLast,Tokyo,Tokyo\n"
+    said, survey = read_with_answers(write(tmp_path, text, "t.csv"))
+    assert said == {"transpose": True}
+    assert joined(survey) == ["Vertigo Kane Tokyo", "Kane Vertigo Tokyo"]
+
+
+def test_a_last_name_is_no_last_place(tmp_path):
+    text = "id,Last name,1st,2nd\n7,Doe,a,b\n8,Roe,b,a\n5,Poe,a,b\n"
+    said, survey = read_with_answers(write(tmp_path, text, "t.csv"))
+    assert said["about"] == ["Last name"] and joined(survey) == ["a b", "b a", "a b"]
+
+
+@pytest.mark.parametrize("ranks", ["Rank 1,Rank 2,Rank 3", "Ann,Bob,Cid"])
+@pytest.mark.parametrize("name", ["CastVoteRecord", "Cvr Number"])
+def test_records_of_ballots_beside_what_is_known_of_them(tmp_path, name, ranks):
+    rows = ["1,P1,x,1,2,3", "2,P1,x,2,1,3", "3,P2,y,3,1,2", "4,P2,y,1,3,2"]
+    text = "\n".join((f"{name},Precinct,BallotStyle,{ranks}", *rows))
+    if "Rank" in ranks:
+        for k, item in enumerate(("Ann", "Bob", "Cid"), 1):
+            text = text.replace(f",{k}", f",{item}")
+    said, survey = read_with_answers(write(tmp_path, text, "t.csv"))
+    assert (said["judge"], said["about"]) == (name, ["Precinct", "BallotStyle"])
+    third = "Cid Ann Bob" if "Rank" in ranks else "Bob Cid Ann"
+    assert joined(survey)[::2] == ["Ann Bob Cid", third]
+
+
+def test_numbers_of_rows_beside_ranks_of_ballots(tmp_path):
+    rows = ["1,P1,x,Ann,Bob", "2,P1,x,Bob,Ann", "3,P2,y,Cid,Ann"]
+    text = "\n".join(("record,Precinct,BallotStyle,Rank 1,Rank 2", *rows))
+    said, survey = read_with_answers(write(tmp_path, text, "t.csv"))
+    assert said == {"judge": "record", "about": ["Precinct", "BallotStyle"]}
+    assert joined(survey) == ["Ann Bob", "Bob Ann", "Cid Ann"]
+
+
+@pytest.mark.parametrize(
+    "head", ["{},Tea,Cola,Milk", "{},1st,2nd,3rd", "{},ranking"], ids=["ranks", "orders", "cell"]
+)
+@pytest.mark.parametrize(
+    ("name", "numbers", "answer"),
+    [
+        ("n", "1234", "judge"),
+        ("N", "5678", "judge"),
+        ("n", "9421", "count"),
+        ("n", "2122", "count"),
+        ("count", "1234", "count"),
+    ],
+)
+def test_numbers_of_rows_are_no_counts(tmp_path, head, name, numbers, answer):
+    lists = {"Tea": ["1,2,3", "2,1,3", "1,3,2", "3,1,2"]}
+    lists["1st"] = [f"{x[0]}a,{x[2]}a,{x[4]}a" for x in lists["Tea"]]
+    lists["ranking"] = [x.replace(",", ">") for x in lists["1st"]]
+    rows = next(lists[x] for x in lists if x in head)
+    lines = [f"{x},{y}" for x, y in zip(numbers, rows, strict=True)]
+    path = write(tmp_path, "\n".join((head.format(name), *lines)), "t.csv")
+    said, survey = read_with_answers(path)
+    assert said[answer] == name and not {"judge", "count", "about"} - {answer} & {*said}
+    number = 4 if answer == "judge" else sum(map(int, numbers))
+    assert survey.rankings.num_rankings == number
+
+
+def test_numbers_of_rows_beside_names_of_judges(tmp_path):
+    rows = ["a,1,1,2,3", "b,2,2,1,3", "c,3,1,3,2", "d,4,3,1,2"]
+    path = write(tmp_path, "\n".join(("id,n,x,y,z", *rows)), "t.csv")
+    assert read_with_answers(path, judge="id", layout="ranks")[0] == {"about": ["n"]}
+
+
+@pytest.mark.parametrize(
+    ("numbers", "answer"),
+    [
+        ("17 23 42 51", "judge"),
+        ("23 17 51 42", "judge"),
+        ("1 2 3 4", "judge"),
+        ("57 33 22 11", "count"),
+        ("57 33 33 11", "count"),
+        ("17 42 17 42", "count"),
+        ("17 42 17 23", "about"),
+    ],
+)
+def test_numbers_before_places_without_a_header(tmp_path, numbers, answer):
+    lists = ["Kiwi,Plum,Pear", "Plum,Kiwi,Pear", "Pear,Plum,Kiwi", "Kiwi,Pear,Plum"]
+    lines = [f"{x},{y}" for x, y in zip(numbers.split(), lists, strict=True)]
+    path = write(tmp_path, "\n".join(lines), "t.csv")
+    said, survey = read_with_answers(path, header="none")
+    assert {*said} == {answer, "layout"}
+    number = sum(map(int, numbers.split())) if answer == "count" else 4
+    assert survey.rankings.num_rankings == number
+
+
 @pytest.mark.parametrize(
     "name", ["judge,ranks,,\na,1,2,3\nb,2,1,3\n", ",tea,,milk\na,1,2,3\nb,3,1,2\n"]
 )

@@ -175,12 +175,50 @@ def test_outcomes_that_may_be_read_in_two_ways():
     frame = pd.DataFrame({"left": list("abc"), "right": list("bca"), "label": [0, 1, 0]})
     with refusal("column 'label': does 0 in 'label' mean that 'left' is preferred, or 'right'?"):
         read_survey(frame)
+    assert pairs_of(read_survey(frame, highest_first=True)) == ["b a", "b c", "a c"]
+    survey = read_survey(frame, highest_first=False)
+    assert pairs_of(survey) == ["a b", "c b", "c a"]
+    assert "in the column 'label' '0' is 'left', '1' is 'right'" in survey.notes
     frame = pd.DataFrame({"left": list("xyz"), "right": list("yzx"), "winner": ["x", "q", "x"]})
     with refusal("row 2: column 'winner': 'q' does not say which of 'y' and 'z' is preferred"):
         read_survey(frame)
     survey = read_survey(frame, missing="q")
     assert pairs_of(survey) == ["x y", "x z"]
     assert any("1 line with an empty cell left out: row 2" in x for x in survey.notes)
+
+
+@pytest.mark.parametrize("items", ["tea rum gin", "1 2 3", "0 1 2"])
+@pytest.mark.parametrize("names", ["i j y", "judge i j y"])
+def test_numbers_that_say_which_of_two_items_is_preferred(tmp_path, names, items):
+    a, b, c = items.split()
+    rows = [f"x,{a},{b},1", f"x,{b},{c},0", f"z,{a},{c},1", f"z,{c},{a},0"]
+    columns = names.split()
+    text = "\n".join([",".join(columns), *(x[2 * (len(columns) < 4) :] for x in rows)])
+    path = write(tmp_path, text, "t.csv")
+    for layout in (None, "pairs"):
+        with pytest.raises(RankingsError) as error:
+            read_survey(path, layout)
+        found = error.value.questions
+        assert "Add highest_first=True if 1 means that 'i' is preferred" in found.texts[-1]
+        assert found.options["columns"] == ["i", "j", "y"] and not found.is_read
+        settings = {"layout": layout, **found.options}
+        survey = read_survey(path, **settings, highest_first=True)
+        assert pairs_of(survey) == [f"{a} {b}", f"{c} {b}", f"{a} {c}", f"{a} {c}"]
+        survey = read_survey(path, **settings, highest_first=False)
+        assert pairs_of(survey) == [f"{b} {a}", f"{b} {c}", f"{c} {a}", f"{c} {a}"]
+
+
+def test_numbers_of_a_result_are_no_items():
+    frame = pd.DataFrame({"i": [1, 2, 2], "j": [2, 3, 1], "result": [1, 0, 1]})
+    assert pairs_of(read_survey(frame)) == ["1 2", "3 2", "2 1"]
+
+
+def test_where_no_number_says_which_item_is_preferred():
+    with refusal("highest_first=True goes with a column of 1 and 0"):
+        read_survey(pd.DataFrame(WINS, columns=TWO_COLUMNS[0]), highest_first=True)
+    named = pd.DataFrame({"a": ["x", "y"], "b": ["y", "z"], "winner": ["x", "z"]})
+    with refusal("row 1: column 'winner': highest_first=False says", "by 1 and 0, got 'x'"):
+        read_survey(named, highest_first=False)
 
 
 CYCLE = [("a", "b", "Ann"), ("b", "c", "Ann"), ("c", "a", "Ann"), ("a", "b", "Bob")]

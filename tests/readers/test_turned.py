@@ -3,7 +3,7 @@
 import openpyxl
 import pandas as pd
 import pytest
-from helpers.readers import joined, refusal, write
+from helpers.readers import joined, read_with_answers, refusal, write
 
 from numpyro_rankings import read_survey
 
@@ -106,8 +106,79 @@ def test_lists_in_rows_are_not_asked_about():
 
 def test_options_that_do_not_go_with_it():
     frame = pd.DataFrame({"item": ["a", "b"], "J1": [1, 2], "J2": [2, 1], "kind": ["x", "y"]})
-    with refusal("transpose=True goes with judge= and columns="):
-        read_survey(frame, "ranks", judge="item", about="kind", transpose=True)
+    with refusal("transpose=True goes with judge= and columns=", "but about=, which leaves"):
+        read_survey(frame, "ranks", judge="item", count="kind", transpose=True)
+
+
+@pytest.mark.parametrize("settings", [{}, {"judge": "film"}])
+@pytest.mark.parametrize("last", ["total,4,6,8,12", "mean,1.33,2,2.67,4"])
+def test_what_sums_up_the_judges_in_columns(tmp_path, last, settings):
+    """The first judge has the numbers of the rows, and is no column beside the ranks."""
+    columns = ["film,Jaws,Heat,Fargo,Alien", "J1,1,2,3,4", "J2,2,1,3,4", "J3,1,3,2,4", last]
+    lines = map(",".join, zip(*(x.split(",") for x in columns), strict=True))
+    path = write(tmp_path, "\n".join(lines), "t.csv")
+    lists = ["Jaws Heat Fargo Alien", "Heat Jaws Fargo Alien", "Jaws Fargo Heat Alien"]
+    said, survey = read_with_answers(path, layout="ranks", **settings)
+    assert {"judge": "film", **said} == {
+        "judge": "film",
+        "columns": ["J1", "J2", "J3"],
+        "transpose": True,
+    }
+    assert joined(survey) == lists and survey.judges == ["J1", "J2", "J3"]
+    survey = read_survey(path, "ranks", about=last[: last.index(",")], transpose=True, **settings)
+    assert joined(survey) == lists and not survey.about
+    assert any(f"left out, no judges: '{last[: last.index(',')]}'" in x for x in survey.notes)
+
+
+SQUARE = "{},{},{},{}\nMerlot,1,2,3\nSyrah,2,3,1\nMalbec,3,1,2\n"
+
+
+@pytest.mark.parametrize("layout", [None, "ranks"])
+@pytest.mark.parametrize("is_named", [False, True])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("wine", "Judge 1", "Judge 2", "Judge 3"),
+        ("wine", "Wine critic A", "Wine critic B", "Wine critic C"),
+        ("name", "rater_1", "rater_2", "rater_3"),
+        ("item", "Ann", "Bob", "Cid"),
+        ("", "Judge 1", "Judge 2", "Judge 3"),
+    ],
+    ids=lambda names: names[0],
+)
+def test_ranks_once_each_in_rows_and_columns(tmp_path, names, is_named, layout):
+    path = write(tmp_path, SQUARE.format(*names), "t.csv")
+    settings = {"judge": names[0]} if is_named and names[0] else {}
+    said, survey = read_with_answers(path, layout=layout, **settings)
+    assert said.pop("transpose") is True and said in ({}, {"layout": "ranks"})
+    assert joined(survey) == ["Merlot Syrah Malbec", "Malbec Merlot Syrah", "Syrah Malbec Merlot"]
+    assert survey.judges == list(names[1:])
+    if settings:
+        survey = read_survey(path, "ranks", transpose=False, **settings)
+        assert joined(survey)[1] == " ".join((names[3], names[1], names[2]))
+
+
+@pytest.mark.parametrize("name", ["voter", "judge", "Reviewer name"])
+def test_judges_who_rank_judges(tmp_path, name):
+    path = write(tmp_path, SQUARE.format(name, "Judge 1", "Judge 2", "Judge 3"), "t.csv")
+    assert joined(read_survey(path, "ranks", judge=name))[1] == "Judge 3 Judge 1 Judge 2"
+
+
+def test_ratings_of_judges_in_columns(tmp_path):
+    text = "wine,year,Judge 1,Judge 2\nMerlot,1999,17,15\nSyrah,2001,12,14\nMalbec,2003,11,19\n"
+    path = write(tmp_path, text, "t.csv")
+    how = {"layout": "ranks", "highest_first": True, "gaps": "close", "ties": "exact"}
+    with refusal("are called as judges are: if each column is a judge, add transpose=True"):
+        read_survey(path, judge="wine", about="year", **how)
+    with refusal("are called as judges are", "judge='wine', columns=['Judge 1', 'Judge 2'] and"):
+        read_survey(path, **how)
+    last = "\n".join(",".join(line.split(",")[::-1]) for line in text.splitlines())
+    said, survey = read_with_answers(write(tmp_path, last, "u.csv"), **how)
+    assert said == {"judge": "wine", "columns": ["Judge 2", "Judge 1"], "transpose": True}
+    assert joined(survey) == ["Malbec Merlot Syrah", "Merlot Syrah Malbec"]
+    for other in ({"about": "year"}, {"columns": ["Judge 1", "Judge 2"]}):
+        survey = read_survey(path, judge="wine", transpose=True, **other, **how)
+        assert joined(survey) == ["Merlot Syrah Malbec", "Malbec Merlot Syrah"]
 
 
 def test_critics_in_columns_who_tie_films():

@@ -39,6 +39,7 @@ from numpyro_rankings.readers.other_questions import (
     columns_without_outcome,
     refuse_pairs_on_a_scale,
 )
+from numpyro_rankings.readers.outcomes import are_0_and_1, ways_of_numbers
 from numpyro_rankings.readers.questions import (
     QuestionSpec,
     are_times,
@@ -144,9 +145,10 @@ def _are_mostly_ranks(columns: Sequence[Column]) -> bool:
 
 
 def _called_first(names: Sequence[str]) -> set[str]:
-    """Return the names of columns that are places in words, as a winner beside 2 and 3."""
+    """Return the names of columns that are places in words, as a winner or last beside 2 and 3."""
     by_number = {x: rank for x in names if (rank := rank_of_header(x))}
-    return {*with_places_in_words(by_number, names)} - by_number.keys() if by_number else set()
+    places = with_places_in_words(by_number, names) if by_number else {}
+    return {*places} - {*by_number}
 
 
 def _ask_two_numbers(grid: Grid, columns: Sequence[Column]) -> None:
@@ -192,14 +194,17 @@ def _ask_layout(grid: Grid, picked: Sequence[int], spec: QuestionSpec) -> NoRetu
     if two := columns_without_outcome(grid, [x.name for x in columns]):
         rest = [x for x in columns if x.name not in two and meaning_of_header(x, spec) != "judge"]
         named = f"{option('columns')} with these two and a column"
+        how = "by its name, as 1 or 0, or as 2-1"
+        are_flags = len(rest) == 1 and are_0_and_1(rest[0])
         if len(rest) == 1:
-            three = option("columns", [*two, rest[0].name], False)
+            three = option("columns", [*two, rest[0].name], are_flags)
             named = f"{three} if {rest[0].name!r} is a column"
+        if are_flags:
+            how = f"with {ways_of_numbers(two[0])}"
         raise RankingsError(
             f"{grid.header_place}: does each row compare the two items in {two[0]!r} and "
-            f"{two[1]!r}? If so, add {option('layout', Pairs.name, False)} and {named} that says "
-            "which is preferred, by its name, as 1 or 0, or as 2-1; if not, the layout is needed: "
-            f"add {option('layout')}"
+            f"{two[1]!r}? If so, add {option('layout', Pairs.name, are_flags)} and {named} that "
+            f"says which is preferred, {how}; if not, the layout is needed: add {option('layout')}"
         )
     if not spec.has_header:
         refuse_beside_lists(grid, columns, spec)

@@ -24,6 +24,7 @@ from numpyro_rankings.readers.margins import columns_of_margins, refuse_draws, r
 from numpyro_rankings.readers.other_questions import (
     columns_of_games,
     columns_of_pairs,
+    columns_without_outcome,
     have_winners,
     refuse_pairs_on_a_scale,
 )
@@ -31,6 +32,7 @@ from numpyro_rankings.readers.outcomes import (
     FIRST,
     SECOND,
     TIE,
+    are_0_and_1,
     number_of,
     of_numbers,
     read_outcomes,
@@ -66,6 +68,7 @@ class Pairs(Layout):
 
     name = "pairs"
     has_pairs = True
+    takes_highest_first = True
 
     def sign(self, table: Table, picked: Sequence[int], spec: QuestionSpec) -> str:
         """Columns are named winner and loser, or the like; or a third has one of two names."""
@@ -99,6 +102,9 @@ class Pairs(Layout):
         else:
             refuse_pairs_on_a_scale(grid, names)
             games = columns_of_games(grid, names)
+            if not games and (sides := columns_without_outcome(grid, names)):
+                rest = [x for x in names if x not in sides and are_0_and_1(grid.column(x))]
+                games = [*sides, *rest] if len(rest) == 1 else []
             likely = f", such as {option('columns', games)}" if games else ""
             raise RankingsError(
                 f"{grid.header_place}: which columns are the pairs? Name that of the preferred "
@@ -413,6 +419,12 @@ def _outcomes(
         leaves = option("missing", [*question.spec.missing, *texts], is_likely)
         return f"{leaves} leaves {by_number(len(texts), 'such a line', 'these lines')} out"
 
+    highest_first = question.spec.highest_first
+    if highest_first is not None and len(columns) != 1:
+        raise RankingsError(
+            f"{grid.header_place}: {option('highest_first', highest_first)} goes with a column of "
+            "1 and 0, which say which of two items is preferred"
+        )
     if not columns:
         return np.zeros(len(lines), int), []
     if len(columns) == 1:
@@ -420,12 +432,15 @@ def _outcomes(
         flags = {text.casefold() for text in outcome.values}
         is_sure = columns_of_pairs(grid, sides) is not None  # which of the two is preferred
         margins, by = columns_of_margins(grid, *sides, [outcome.name])
-        if is_sure and margins:
+        if is_sure and margins and highest_first is None:
             return np.where(by[lines] == 0, TIE, FIRST), [f"0 in {outcome.name!r} is a tie"]
+        is_sure &= highest_first is None
         if letters(outcome.name) in _OF_DRAWS and flags <= _FLAGS.keys() and is_sure:
             note = f"in the column {outcome.name!r} 1, yes and true are a tie"
             return outcome.mapped(lambda text: _FLAGS[text.casefold()]), [note]
-        said, shown = read_outcomes(grid.keep(lines), outcome, sides, pairs, items, missing)
+        said, shown = read_outcomes(
+            grid.keep(lines), outcome, sides, pairs, items, missing, highest_first
+        )
         notes = [f"in the column {outcome.name!r} {names_shown(shown)}"] if shown else []
         return said, notes
     numbers = [column.mapped(number_of, float)[lines] for column in columns]

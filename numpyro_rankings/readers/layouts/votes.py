@@ -9,6 +9,7 @@ from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_counted, names_shown
 from numpyro_rankings.readers.answers import (
     cells_are_ranks,
+    is_called_last,
     rank_of_header,
     refuse_missing_items,
     with_places_in_words,
@@ -90,9 +91,10 @@ def _ranks_in_order(grid: Grid, columns: Sequence[Column], spec: QuestionSpec) -
             f"{grid.header_place}: several columns are rank {ranks[twice]}, such as {twice!r}; "
             f"pick those of one contest with {option('columns')}"
         )
+    ways = options_beside(grid.column(other), spec, not is_called_last(other))
     raise RankingsError(
         f"{grid.header_place}: the column {other!r} is no rank; pick the ranks with "
-        f"{option('columns')}, or {options_beside(grid.column(other), spec)}"
+        f"{option('columns')}, or {ways}"
     )
 
 
