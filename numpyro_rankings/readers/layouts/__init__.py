@@ -194,13 +194,12 @@ def _ask_layout(grid: Grid, picked: Sequence[int], spec: QuestionSpec) -> NoRetu
     if two := columns_without_outcome(grid, [x.name for x in columns]):
         rest = [x for x in columns if x.name not in two and meaning_of_header(x, spec) != "judge"]
         named = f"{option('columns')} with these two and a column"
-        how = "by its name, as 1 or 0, or as 2-1"
         are_flags = len(rest) == 1 and are_0_and_1(rest[0])
         if len(rest) == 1:
             three = option("columns", [*two, rest[0].name], are_flags)
             named = f"{three} if {rest[0].name!r} is a column"
-        if are_flags:
-            how = f"with {ways_of_numbers(two[0])}"
+        by_name = "by its name, as 1 or 0, or as 2-1"
+        how = f"with {ways_of_numbers(two[0])}" if are_flags else by_name
         raise RankingsError(
             f"{grid.header_place}: does each row compare the two items in {two[0]!r} and "
             f"{two[1]!r}? If so, add {option('layout', Pairs.name, are_flags)} and {named} that "
