@@ -154,7 +154,7 @@ def is_called_last(name: str) -> bool:
 def places_in_order(texts: Sequence[str]) -> bool:
     """Return whether texts are the places 1, 2, …, from either end, of which one may be best."""
     ranks = {x: rank[0] for x in texts[:_MOST_PLACES] if (rank := rank_in_words(x)) is not None}
-    places = with_places_in_words(ranks, texts[:_MOST_PLACES], False) if ranks else {}
+    places = with_places_in_words(ranks, texts[:_MOST_PLACES]) if ranks else {}
     order = [places.get(x, 0) for x in texts[: _MOST_PLACES + 1]]
     return min(order, order[::-1]) == list(range(1, len(order) + 1))
 
