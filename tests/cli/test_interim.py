@@ -17,7 +17,7 @@ from jax.experimental.compilation_cache import compilation_cache
 from numpyro_rankings.cli import fit, interim, main
 from numpyro_rankings.cli.arguments import HopelessError
 from numpyro_rankings.cli.compilation import telling_of_compilation
-from numpyro_rankings.cli.interim import GroupsSoFar, InterimPage
+from numpyro_rankings.cli.interim import GroupsSoFar, InterimPage, SoFar
 from numpyro_rankings.cli.options import Goals, Plan
 from numpyro_rankings.cli.progress import Progress
 from numpyro_rankings.run import Run
@@ -172,7 +172,7 @@ def test_what_is_there_when_the_page_is_taken_back(monkeypatch, folder, earlier,
         path.write_text(earlier)
     page = InterimPage(path.parent, lambda *_: GroupsSoFar({}, []))
     for _ in range(shown):
-        page._show(None, lambda: ("", "after a sweep"), Progress(PLAN, is_shown=False), 1.0)
+        page._show(lambda: SoFar(None, "", "after a sweep"), Progress(PLAN, is_shown=False), 1.0)
         assert page_now() == interim._MARK
     page.take_back()
     stays = earlier == "results" or (earlier is not None and shown == 0)

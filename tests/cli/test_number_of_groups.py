@@ -19,7 +19,7 @@ from helpers.command_line import SOI, interrupting_after, rows_of, run, without_
 from numpyro_rankings import Rankings, read_rankings
 from numpyro_rankings.cli import fit
 from numpyro_rankings.cli.fit_options import parse_options
-from numpyro_rankings.cli.interim import InterimPage
+from numpyro_rankings.cli.interim import InterimPage, TriedNumber
 from numpyro_rankings.cli.models import AUTO, MODELS
 from numpyro_rankings.cli.options import RunOptions
 from numpyro_rankings.cli.program import make_parser
@@ -324,7 +324,11 @@ def test_the_page_shows_the_most_probable_number_so_far(monkeypatch):
         "numpyro_rankings.posterior.ladders.log_evidence", lambda x: SimpleNamespace(value=x)
     )
     shown = []
-    monkeypatch.setattr(RunSession, "show_tried", lambda _, tried: shown.append(tuple(tried)))
+
+    def show(_, ladders, most):
+        shown.append((*TriedNumber.of(ladders), len(ladders), most))
+
+    monkeypatch.setattr(RunSession, "show_tried", show)
     session = RunSession(RunOptions(), "command")
     rankings = Rankings.from_orderings([[0, 1, 2]], num_items=3)
     with pytest.raises(TooFewDrawsError):
