@@ -32,7 +32,7 @@ from numpyro_rankings.posterior.draws import (
 from numpyro_rankings.posterior.partitions import evenly
 from numpyro_rankings.posterior.quantities import as_shown, label_free_quantities
 from numpyro_rankings.rankings import Orders, Rankings, refuse_weights
-from numpyro_rankings.words import listed, quantity_name, with_article
+from numpyro_rankings.words import base_and_index, listed, plural, quantity_name, with_article
 
 __all__ = ["PosteriorSBC", "posterior_sbc"]
 
@@ -41,6 +41,8 @@ _FULL = (
     "max_clusters"
 )
 _SIMULATE = "simulate= can say what further data are"
+# functions of labels and centers, which may be certain
+_OF_LABELS = ("num_clusters", "partition_entropy", "kendall_to_reference", "largest_sizes")
 _SIMULATED = 4000  # sets of uniform ranks, for the band and the p-values
 
 
@@ -52,7 +54,8 @@ class PosteriorSBC(NamedTuple):
     """The ranks of :func:`~numpyro_rankings.posterior_sbc`.
 
     - **ranks** - for each quantity, of each simulated draw among the later ones of its chain, from
-      0 to **num_draws**, int (R,). Equal values are in random order.
+      0 to **num_draws**, int (R,). Equal values are in random order. Quantities that never change,
+      as where all labels are certain, are left out.
     - **p_values** - for each quantity, the probability that uniform ranks are somewhere as far from
       their expected numbers [2].
     - **num_draws** - L, the number of draws of each refit.
@@ -83,7 +86,8 @@ class PosteriorSBC(NamedTuple):
         name = min(self.p_values, key=lambda x: self.p_values[x])
         least = min(1.0, number * self.p_values[name])
         if least >= 0.01:
-            return f"The ranks of all {number} quantities agree with uniform ones."
+            of_all = "the only quantity" if number == 1 else f"all {number} quantities"
+            return f"The ranks of {of_all} agree with uniform ones."
         named = with_article(quantity_name(name))
         return (
             f"The ranks of {named} are not uniform (p = {least:.2g}): the chains move slowly, the "
@@ -176,7 +180,14 @@ def posterior_sbc(
         found.append(refit(key_start, args, start))
     # the replicates stand as chains, the simulated draw of each is the first of its chain
     samples = {name: np.stack([x[name] for x in found]) for name in found[0]}
-    ranks = _ranks_of(rng, _scalars_of(own, samples, args))
+    scalars = _scalars_of(own, samples, args)
+
+    def is_discrete(name: str) -> bool:
+        if own is not None:
+            return base_and_index(name)[0] in _OF_LABELS
+        return not np.issubdtype(scalars[name].dtype, np.floating)
+
+    ranks = _ranks_of(rng, scalars, is_discrete)
     uniform = np.sort(_least_tails(_uniform_ranks(num_replicates, num_draws), num_draws))
     p_values = {name: _p_value(x, uniform, num_draws) for name, x in ranks.items()}
     return PosteriorSBC(ranks, p_values, num_draws, num_further)
@@ -349,7 +360,11 @@ def _scalars_of(
     }
 
 
-def _ranks_of(rng: np.random.Generator, scalars: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _ranks_of(
+    rng: np.random.Generator,
+    scalars: Mapping[str, np.ndarray],
+    is_discrete: Callable[[str], bool],
+) -> dict[str, np.ndarray]:
     """Return the rank of the first draw of each chain among the others, (R,), by quantity."""
     ranks = {}
     for name, values in scalars.items():
@@ -357,9 +372,19 @@ def _ranks_of(rng: np.random.Generator, scalars: Mapping[str, np.ndarray]) -> di
             continue
         first, later = values[:, :1], values[:, 1:]
         equal = (later == first).sum(1)
-        if equal.min() == later.shape[1]:  # the order of equal values would hide it
-            raise ValueError(f"{name} never moves from where it starts")
+        still = equal == later.shape[1]
+        if is_discrete(name):
+            if still.all():  # as where all labels are certain
+                continue
+        elif 2 * still.sum() > len(still):  # the order of equal values would hide it
+            raise ValueError(
+                f"{name} never moves from where it starts in {still.sum()} of "
+                f"{plural(len(still), 'refit')}: raise num_sweeps, or see why the kernel does "
+                "not move"
+            )
         ranks[name] = (later < first).sum(1) + rng.integers(0, equal + 1)
+    if not ranks:
+        raise ValueError("no quantity moves from where it starts: there are no ranks")
     return ranks
 
 
