@@ -152,6 +152,8 @@ def posterior_sbc(
     for name, value in (("num_replicates", num_replicates), ("num_draws", num_draws)):
         check_whole(name, value)
     check_whole("num_sweeps", num_sweeps)
+    if not isinstance(kernel, MCMCKernel):
+        raise TypeError(f"kernel must be a kernel, such as mcmc.sampler: got {_type(kernel)}")
     own = own_kernel(kernel)
     draws = _samples_of(source) if own is None else _draws_of(own, source, rankings)
     if simulate is not None and num_further is not None:
@@ -176,7 +178,10 @@ def posterior_sbc(
     found = []
     for one, k in zip(keys, evenly(most, num_replicates), strict=True):
         key_data, key_start = jax.random.split(one)
-        args, start = simulate(key_data, {name: np.asarray(x[k]) for name, x in flat.items()})
+        draw = {name: np.asarray(x[k]) for name, x in flat.items()}
+        args, start = _as_simulated(simulate(key_data, draw))
+        if own is not None and (absent := flat.keys() & _needed(draws) - start.keys()):
+            raise ValueError(f"the parameters to start from lack {listed(sorted(absent))}")
         found.append(refit(key_start, args, start))
     # the replicates stand as chains, the simulated draw of each is the first of its chain
     samples = {name: np.stack([x[name] for x in found]) for name in found[0]}
@@ -221,18 +226,18 @@ class _Refit:
         if (model := unconstrained_model(kernel)) is None:
             state = kernel.init(key, self._warmup, begin, args, {})
             first = self._sites(state, args)
+            # labels of the kernels of this package are in order of first use
+            given = () if own_kernel(kernel) is not None else first.keys() & start.keys()
         else:
             transforms = get_transforms(seed(model, key), args, {}, begin)
             if absent := transforms.keys() - begin.keys():
                 raise ValueError(f"the parameters to start from lack {listed(sorted(absent))}")
             begin = {name: x.inv(begin[name]) for name, x in transforms.items()}
             state = kernel.init(key, self._warmup, begin, args, {})
-            first = self._sites(state, args)
-            for name in transforms:
-                if not np.allclose(first[name], start[name], rtol=1e-3, atol=1e-5):
-                    raise ValueError(
-                        f"{type(kernel).__name__} does not start from the given {name}"
-                    )
+            first, given = self._sites(state, args), transforms.keys()
+        for name in given:
+            if not np.allclose(first[name], start[name], rtol=1e-3, atol=1e-5):
+                raise ValueError(f"{_type(kernel)} does not start from the given {name}")
         later, is_full = self._advance(state, args)
         if np.asarray(is_full).any():
             raise ValueError(_FULL)
@@ -241,6 +246,29 @@ class _Refit:
     def _sites(self, state: Any, args: tuple) -> Any:
         sites = attrgetter(self._kernel.sample_field)(state)
         return self._kernel.postprocess_fn(args, {})(sites)
+
+
+def _type(thing: Any) -> str:
+    return type(thing).__name__
+
+
+def _as_simulated(found: Any) -> tuple[tuple, dict[str, Any]]:
+    """Return what the function of a user returned, if it is two things as they must be."""
+    if not isinstance(found, tuple) or len(found) != 2:
+        got = f"{len(found)} things" if isinstance(found, tuple) else _type(found)
+    elif not isinstance(found[0], tuple | list) or not isinstance(found[1], Mapping):
+        got = f"{_type(found[0])} and {_type(found[1])}"
+    else:
+        return tuple(found[0]), dict(found[1])
+    raise TypeError(
+        "simulate must return a tuple of the arguments of the model, and a dict of the parameters "
+        f"to start from, such as `return (data,), draw`: got {got}"
+    )
+
+
+def _needed(draws: Any) -> set[str]:
+    """Return the sites that a kernel of this package would else start from at random."""
+    return set() if draws.family is None else {"assignments", *draws.family.parameters}
 
 
 def _simulation(rng: np.random.Generator, kernel: Any, draws: Draws, number: int) -> Simulate:
@@ -267,7 +295,11 @@ def _draws_of(kernel: GibbsKernel, source: Any, rankings: Any) -> Draws:
 
 def _samples_of(source: Any) -> dict[str, np.ndarray]:
     """Return the samples of a kernel that is not of this package, each (D, …)."""
+    if not isinstance(source, Mapping) and not hasattr(source, "get_samples"):
+        raise TypeError(f"source must be an MCMC, a run or samples by name: got {_type(source)}")
     samples = source if isinstance(source, Mapping) else source.get_samples()
+    if not samples:
+        raise ValueError("source has no draws")
     return {name: np.asarray(x) for name, x in samples.items()}
 
 

@@ -269,3 +269,47 @@ def test_a_kernel_without_a_model_must_start_where_it_is_told_and_move():
         ValueError, match=r"mean never moves .* in [23]\d of 40 refits: raise num_sw"
     ):
         check_mean(DrawsOfMean(moves=0.02))
+    with pytest.raises(ValueError, match="DrawsOfMean does not start from the given mean"):
+        check_mean(DrawsOfMean(start={"mean": 0.0}))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "got"),
+    [
+        (lambda found: None, "got NoneType"),
+        (lambda found: found[0], "got 1 things"),
+        (lambda found: (found[0][0], found[1]), "got ArrayImpl and dict"),
+        (lambda found: (found[0], None), "got tuple and NoneType"),
+    ],
+)
+def test_what_a_simulation_must_return(wrong, got):
+    with pytest.raises(TypeError, match=f"such as `return \\(data,\\), draw`: {got}"):
+        check_mean(DrawsOfMean(), wrong)
+
+
+def test_a_kernel_and_draws_are_asked_for():
+    for kernel in (MCMC(DrawsOfMean(), num_warmup=1, num_samples=1), DrawsOfMean):
+        with pytest.raises(TypeError, match=r"kernel must be a kernel, such as mcmc\.sampler"):
+            check_mean(kernel)
+    with pytest.raises(TypeError, match=r"source must be an MCMC, .* got DrawsOfMean"):
+        check_mean(DrawsOfMean(), source=DrawsOfMean())
+    with pytest.raises(ValueError, match="source has no draws"):
+        check_mean(DrawsOfMean(), source={})
+
+
+def test_a_mixture_must_start_from_its_parameters_and_labels():
+    kernel = PlackettLuceGibbs(num_components=2)
+    samples = {
+        "assignments": np.tile(np.arange(len(JUDGES)) % 2, (1, 4, 1)),
+        "weights": np.full((1, 4, 2, 5), 0.2),
+        "cluster_sizes": np.tile([18, 17], (1, 4, 1)),
+        "log_joint": np.zeros((1, 4)),
+    }
+    for name in ("assignments", "weights"):
+
+        def simulate(key, draw, name=name):
+            return (JUDGES,), {x: value for x, value in draw.items() if x != name}
+
+        settings = {"simulate": simulate, "num_replicates": 1}
+        with pytest.raises(ValueError, match=f"the parameters to start from lack {name}"):
+            posterior_sbc(jax.random.key(2), kernel, samples, JUDGES, **settings)
