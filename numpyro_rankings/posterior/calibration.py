@@ -32,7 +32,7 @@ from numpyro_rankings.posterior.draws import (
 from numpyro_rankings.posterior.partitions import evenly
 from numpyro_rankings.posterior.quantities import as_shown, label_free_quantities
 from numpyro_rankings.rankings import Orders, Rankings, refuse_weights
-from numpyro_rankings.words import listed, quantity_name, with_article
+from numpyro_rankings.words import base_and_index, listed, plural, quantity_name, with_article
 
 __all__ = ["PosteriorSBC", "posterior_sbc"]
 
@@ -41,6 +41,8 @@ _FULL = (
     "max_clusters"
 )
 _SIMULATE = "simulate= can say what further data are"
+# functions of labels and centers, which may be certain
+_OF_LABELS = ("num_clusters", "partition_entropy", "kendall_to_reference", "largest_sizes")
 _SIMULATED = 4000  # sets of uniform ranks, for the band and the p-values
 
 
@@ -52,7 +54,8 @@ class PosteriorSBC(NamedTuple):
     """The ranks of :func:`~numpyro_rankings.posterior_sbc`.
 
     - **ranks** - for each quantity, of each simulated draw among the later ones of its chain, from
-      0 to **num_draws**, int (R,). Equal values are in random order.
+      0 to **num_draws**, int (R,). Equal values are in random order. Quantities that never change,
+      as where all labels are certain, are left out.
     - **p_values** - for each quantity, the probability that uniform ranks are somewhere as far from
       their expected numbers [2].
     - **num_draws** - L, the number of draws of each refit.
@@ -83,7 +86,8 @@ class PosteriorSBC(NamedTuple):
         name = min(self.p_values, key=lambda x: self.p_values[x])
         least = min(1.0, number * self.p_values[name])
         if least >= 0.01:
-            return f"The ranks of all {number} quantities agree with uniform ones."
+            of_all = "the only quantity" if number == 1 else f"all {number} quantities"
+            return f"The ranks of {of_all} agree with uniform ones."
         named = with_article(quantity_name(name))
         return (
             f"The ranks of {named} are not uniform (p = {least:.2g}): the chains move slowly, the "
@@ -148,6 +152,8 @@ def posterior_sbc(
     for name, value in (("num_replicates", num_replicates), ("num_draws", num_draws)):
         check_whole(name, value)
     check_whole("num_sweeps", num_sweeps)
+    if not isinstance(kernel, MCMCKernel):
+        raise TypeError(f"kernel must be a kernel, such as mcmc.sampler: got {_type(kernel)}")
     own = own_kernel(kernel)
     draws = _samples_of(source) if own is None else _draws_of(own, source, rankings)
     if simulate is not None and num_further is not None:
@@ -172,11 +178,21 @@ def posterior_sbc(
     found = []
     for one, k in zip(keys, evenly(most, num_replicates), strict=True):
         key_data, key_start = jax.random.split(one)
-        args, start = simulate(key_data, {name: np.asarray(x[k]) for name, x in flat.items()})
+        draw = {name: np.asarray(x[k]) for name, x in flat.items()}
+        args, start = _as_simulated(simulate(key_data, draw))
+        if own is not None and (absent := flat.keys() & _needed(draws) - start.keys()):
+            raise ValueError(f"the parameters to start from lack {listed(sorted(absent))}")
         found.append(refit(key_start, args, start))
     # the replicates stand as chains, the simulated draw of each is the first of its chain
     samples = {name: np.stack([x[name] for x in found]) for name in found[0]}
-    ranks = _ranks_of(rng, _scalars_of(own, samples, args))
+    scalars = _scalars_of(own, samples, args)
+
+    def is_discrete(name: str) -> bool:
+        if own is not None:
+            return base_and_index(name)[0] in _OF_LABELS
+        return not np.issubdtype(scalars[name].dtype, np.floating)
+
+    ranks = _ranks_of(rng, scalars, is_discrete)
     uniform = np.sort(_least_tails(_uniform_ranks(num_replicates, num_draws), num_draws))
     p_values = {name: _p_value(x, uniform, num_draws) for name, x in ranks.items()}
     return PosteriorSBC(ranks, p_values, num_draws, num_further)
@@ -210,18 +226,18 @@ class _Refit:
         if (model := unconstrained_model(kernel)) is None:
             state = kernel.init(key, self._warmup, begin, args, {})
             first = self._sites(state, args)
+            # labels of the kernels of this package are in order of first use
+            given = () if own_kernel(kernel) is not None else first.keys() & start.keys()
         else:
             transforms = get_transforms(seed(model, key), args, {}, begin)
             if absent := transforms.keys() - begin.keys():
                 raise ValueError(f"the parameters to start from lack {listed(sorted(absent))}")
             begin = {name: x.inv(begin[name]) for name, x in transforms.items()}
             state = kernel.init(key, self._warmup, begin, args, {})
-            first = self._sites(state, args)
-            for name in transforms:
-                if not np.allclose(first[name], start[name], rtol=1e-3, atol=1e-5):
-                    raise ValueError(
-                        f"{type(kernel).__name__} does not start from the given {name}"
-                    )
+            first, given = self._sites(state, args), transforms.keys()
+        for name in given:
+            if not np.allclose(first[name], start[name], rtol=1e-3, atol=1e-5):
+                raise ValueError(f"{_type(kernel)} does not start from the given {name}")
         later, is_full = self._advance(state, args)
         if np.asarray(is_full).any():
             raise ValueError(_FULL)
@@ -230,6 +246,29 @@ class _Refit:
     def _sites(self, state: Any, args: tuple) -> Any:
         sites = attrgetter(self._kernel.sample_field)(state)
         return self._kernel.postprocess_fn(args, {})(sites)
+
+
+def _type(thing: Any) -> str:
+    return type(thing).__name__
+
+
+def _as_simulated(found: Any) -> tuple[tuple, dict[str, Any]]:
+    """Return what the function of a user returned, if it is two things as they must be."""
+    if not isinstance(found, tuple) or len(found) != 2:
+        got = f"{len(found)} things" if isinstance(found, tuple) else _type(found)
+    elif not isinstance(found[0], tuple | list) or not isinstance(found[1], Mapping):
+        got = f"{_type(found[0])} and {_type(found[1])}"
+    else:
+        return tuple(found[0]), dict(found[1])
+    raise TypeError(
+        "simulate must return a tuple of the arguments of the model, and a dict of the parameters "
+        f"to start from, such as `return (data,), draw`: got {got}"
+    )
+
+
+def _needed(draws: Any) -> set[str]:
+    """Return the sites that a kernel of this package would else start from at random."""
+    return set() if draws.family is None else {"assignments", *draws.family.parameters}
 
 
 def _simulation(rng: np.random.Generator, kernel: Any, draws: Draws, number: int) -> Simulate:
@@ -256,7 +295,11 @@ def _draws_of(kernel: GibbsKernel, source: Any, rankings: Any) -> Draws:
 
 def _samples_of(source: Any) -> dict[str, np.ndarray]:
     """Return the samples of a kernel that is not of this package, each (D, …)."""
+    if not isinstance(source, Mapping) and not hasattr(source, "get_samples"):
+        raise TypeError(f"source must be an MCMC, a run or samples by name: got {_type(source)}")
     samples = source if isinstance(source, Mapping) else source.get_samples()
+    if not samples:
+        raise ValueError("source has no draws")
     return {name: np.asarray(x) for name, x in samples.items()}
 
 
@@ -349,7 +392,11 @@ def _scalars_of(
     }
 
 
-def _ranks_of(rng: np.random.Generator, scalars: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _ranks_of(
+    rng: np.random.Generator,
+    scalars: Mapping[str, np.ndarray],
+    is_discrete: Callable[[str], bool],
+) -> dict[str, np.ndarray]:
     """Return the rank of the first draw of each chain among the others, (R,), by quantity."""
     ranks = {}
     for name, values in scalars.items():
@@ -357,9 +404,19 @@ def _ranks_of(rng: np.random.Generator, scalars: Mapping[str, np.ndarray]) -> di
             continue
         first, later = values[:, :1], values[:, 1:]
         equal = (later == first).sum(1)
-        if equal.min() == later.shape[1]:  # the order of equal values would hide it
-            raise ValueError(f"{name} never moves from where it starts")
+        still = equal == later.shape[1]
+        if is_discrete(name):
+            if still.all():  # as where all labels are certain
+                continue
+        elif 2 * still.sum() > len(still):  # the order of equal values would hide it
+            raise ValueError(
+                f"{name} never moves from where it starts in {still.sum()} of "
+                f"{plural(len(still), 'refit')}: raise num_sweeps, or see why the kernel does "
+                "not move"
+            )
         ranks[name] = (later < first).sum(1) + rng.integers(0, equal + 1)
+    if not ranks:
+        raise ValueError("no quantity moves from where it starts: there are no ranks")
     return ranks
 
 

@@ -226,6 +226,13 @@ def test_the_page_of_a_killed_command_is_replaced(written, late):
     assert written == [] and interim._MARK not in page_now()
 
 
+def test_a_page_of_results_is_kept(written, late, capsys):
+    Path("out").mkdir()
+    Path("out/report.html").write_text("<html>results</html>")
+    assert main([*FIXED, "5", "--out", "out"]) != 0
+    assert "--force" in capsys.readouterr().err and page_now() == "<html>results</html>"
+
+
 def test_the_draws_are_the_same(monkeypatch, written, late):
     failing(monkeypatch, fit, "_summarise", KeyboardInterrupt())
     assert main([*FIXED, "30", "--out", "out"]) == 130

@@ -1,6 +1,7 @@
 """Posterior SBC: right kernels pass, spoiled ones do not."""
 
 import math
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ import numpyro.distributions as dist
 import pytest
 from helpers.chains import sampled
 from numpyro.infer import MCMC, NUTS
+from numpyro.infer.mcmc import MCMCKernel
 from scipy.stats import binom
 
 from numpyro_rankings import PartialOrders, Rankings
@@ -212,3 +214,102 @@ def test_judges_who_tie_items_are_simulated_by_the_user():
     )
     assert "top_weights[item 1]" in found.ranks
     assert least_of(found) > FALSE_ALARM, found.p_values
+
+
+def test_groups_of_which_all_labels_are_certain():
+    """Their sizes never move, which is no fault of the kernel."""
+    first = list(range(8))
+    judges = Rankings.from_orderings([first] * 30 + [first[::-1]] * 30, num_items=8).unique()
+    kernel = PlackettLuceGibbs(num_components=2)
+    found = posterior_sbc(
+        jax.random.key(1), kernel, draws_of(kernel, judges), num_replicates=20, num_draws=4
+    )
+    assert "log_joint" in found.ranks and "largest_sizes[1]" not in found.ranks
+
+
+class _State(NamedTuple):
+    z: Any
+    rng_key: Any
+
+
+class DrawsOfMean(MCMCKernel):
+    """Independent draws of a normal mean, without a model; sweeps that move are at random."""
+
+    sample_field = "z"
+
+    def __init__(self, moves=1.0, start=None):
+        self._moves, self._start = moves, start
+
+    def init(self, rng_key, num_warmup, init_params, model_args, model_kwargs):
+        return _State(jax.tree.map(jnp.asarray, self._start or init_params), rng_key)
+
+    def sample(self, state, model_args, model_kwargs):
+        (y,), (key, *keys) = model_args, jax.random.split(state.rng_key, 3)
+        mean = y.sum() / (len(y) + 1) + jax.random.normal(keys[0]) / jnp.sqrt(len(y) + 1)
+        moves = jax.random.uniform(keys[1]) < self._moves
+        return _State({"mean": jnp.where(moves, mean, state.z["mean"])}, key)
+
+
+def check_mean(kernel, change=lambda found: found, source=None):
+    y = np.random.default_rng(0).normal(size=10)
+    means = y.sum() / 11 + np.random.default_rng(1).normal(size=100) / 11**0.5
+
+    def simulate(key, draw):
+        return change(((jnp.concatenate([y, draw["mean"] + jax.random.normal(key, (10,))]),), draw))
+
+    source = {"mean": means} if source is None else source
+    settings = {"num_replicates": 40, "num_draws": 9, "num_sweeps": 2}
+    return posterior_sbc(jax.random.key(1), kernel, source, simulate=simulate, **settings)
+
+
+def test_a_kernel_without_a_model_must_start_where_it_is_told_and_move():
+    found = check_mean(DrawsOfMean())
+    assert found.in_words == "The ranks of the only quantity agree with uniform ones."
+    with pytest.raises(
+        ValueError, match=r"mean never moves .* in [23]\d of 40 refits: raise num_sw"
+    ):
+        check_mean(DrawsOfMean(moves=0.02))
+    with pytest.raises(ValueError, match="DrawsOfMean does not start from the given mean"):
+        check_mean(DrawsOfMean(start={"mean": 0.0}))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "got"),
+    [
+        (lambda found: None, "got NoneType"),
+        (lambda found: found[0], "got 1 things"),
+        (lambda found: (found[0][0], found[1]), "got ArrayImpl and dict"),
+        (lambda found: (found[0], None), "got tuple and NoneType"),
+    ],
+)
+def test_what_a_simulation_must_return(wrong, got):
+    with pytest.raises(TypeError, match=f"such as `return \\(data,\\), draw`: {got}"):
+        check_mean(DrawsOfMean(), wrong)
+
+
+def test_a_kernel_and_draws_are_asked_for():
+    for kernel in (MCMC(DrawsOfMean(), num_warmup=1, num_samples=1), DrawsOfMean):
+        with pytest.raises(TypeError, match=r"kernel must be a kernel, such as mcmc\.sampler"):
+            check_mean(kernel)
+    with pytest.raises(TypeError, match=r"source must be an MCMC, .* got DrawsOfMean"):
+        check_mean(DrawsOfMean(), source=DrawsOfMean())
+    with pytest.raises(ValueError, match="source has no draws"):
+        check_mean(DrawsOfMean(), source={})
+
+
+def test_a_mixture_must_start_from_its_parameters_and_labels():
+    kernel = PlackettLuceGibbs(num_components=2)
+    samples = {
+        "assignments": np.tile(np.arange(len(JUDGES)) % 2, (1, 4, 1)),
+        "weights": np.full((1, 4, 2, 5), 0.2),
+        "cluster_sizes": np.tile([18, 17], (1, 4, 1)),
+        "log_joint": np.zeros((1, 4)),
+    }
+    for name in ("assignments", "weights"):
+
+        def simulate(key, draw, name=name):
+            return (JUDGES,), {x: value for x, value in draw.items() if x != name}
+
+        settings = {"simulate": simulate, "num_replicates": 1}
+        with pytest.raises(ValueError, match=f"the parameters to start from lack {name}"):
+            posterior_sbc(jax.random.key(2), kernel, samples, JUDGES, **settings)

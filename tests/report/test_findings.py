@@ -20,6 +20,7 @@ from helpers.fabricated import (
 
 from numpyro_rankings import read_rankings, to_inference_data, words
 from numpyro_rankings.cli import fit, main
+from numpyro_rankings.cli.results import print_diagnostics
 from numpyro_rankings.cli.session import Sampled
 from numpyro_rankings.datasets import simulate_mallows_mixture
 from numpyro_rankings.posterior import PartitionProfile, diagnostics, holds
@@ -31,6 +32,7 @@ from numpyro_rankings.report.figures import traces
 from numpyro_rankings.report.glossary import how_found
 from numpyro_rankings.report.judgements import r_star_in_words
 from numpyro_rankings.report.next_steps import next_steps
+from numpyro_rankings.report.page import page_of
 
 DETAILS = re.compile(
     '<dt class="on-screen">How was it made[?].*?</dd>\n|<section class="details">.*?</section>\n'
@@ -355,6 +357,17 @@ def test_chains_that_only_r_star_tells_apart(differs):
     assert ("can be told apart" in words) == differs
     assert ("cannot be told apart" in words) != differs
     assert r_star_in_words(found.r_star) == traces(found, 0).r_star
+
+
+def test_r_star_is_on_the_page_and_on_the_screen(tmp_path, capsys):
+    groups = np.arange(20) % 2
+    mcmc = fabricated_partition_mcmc(groups, chains=4, draws=200)
+    found = findings_of(to_inference_data(mcmc, log_likelihood=False), reference=groups)
+    words = r_star_in_words(found.r_star)
+    view = {"chains": traces(found, 0), "findings": found, "overall": None}
+    assert words in html.unescape(page_of("sections/chains.html", view))
+    print_diagnostics(found, tmp_path)
+    assert words in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(("chains", "draws"), [(1, 1000), (4, 15)])
