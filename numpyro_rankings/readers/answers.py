@@ -314,8 +314,9 @@ def refuse_missing_items(
             is_odd = says_no_rank(text) or (num_names > 1 and is_code) or text in codes
             if text and is_odd and text not in (known or ()) and text not in names:
                 number = sum(x.counts().get(text, 0) for x in columns)
-                is_name = text in initials or _may_be_name(columns, text)
-                is_item = is_name and 5 * number > num_cells and len(texts) <= _MOST_NAMES
+                is_name, is_above = _may_be_name(columns, text)
+                is_often = (is_name or text in initials) and 5 * number > num_cells
+                is_item = (is_often or is_above) and len(texts) <= _MOST_NAMES
                 items = [x for x in texts if x == text or not says_no_rank(x)]
                 missing = option("missing", text, not is_item)
                 every = option("items", items) if is_item else option("items")
@@ -326,11 +327,18 @@ def refuse_missing_items(
                 )
 
 
-def _may_be_name(columns: Sequence[Column], text: str) -> bool:
-    """Return whether a text that means that nothing is ranked is a name, too, once in each row."""
+def _may_be_name(columns: Sequence[Column], text: str) -> tuple[bool, bool]:
+    """Return whether a text that means that nothing is ranked may be a name, and is likely one.
+
+    It may be one where it is once in each row, and is likely one where most rows go on behind it.
+    """
     if text.casefold() != "blanc":
-        return False
-    return int(np.sum([x.mapped(lambda y: y == text) for x in columns], axis=0).max()) == 1
+        return False, False
+    is_text = np.array([x.mapped(lambda y: y == text) for x in columns])
+    is_name = np.array([x.mapped(lambda y: y != "" and not says_no_rank(y)) for x in columns])
+    goes_on = np.logical_or.accumulate(is_name[::-1])[::-1]
+    is_once = bool(is_text.sum(0).max() == 1)
+    return is_once, is_once and bool(2 * (is_text[:-1] & goes_on[1:]).sum() > is_text.sum())
 
 
 def _codes_among_numbers(texts: Collection[str]) -> set[str]:

@@ -568,15 +568,19 @@ def options_beside(column: Column, spec: QuestionSpec, is_sure: bool = True) -> 
 
 
 def _meaning_of_numbers(column: Column, spec: QuestionSpec) -> str:
-    """Return the likely option for numbers without a header: counts fall, or come often."""
+    """Return the likely option for numbers without a header: counts fall, or come often.
+
+    Ids, and counts in any order, are in the first column; behind it are ages and times, too.
+    """
     numbers = column.mapped(lambda text: whole_number(text) or 0)
     differ = len(column.values) == len(column.codes)
     are_falling = len(numbers) > 1 and bool((np.diff(numbers) <= 0).all())
     if spec.judge is not None:
         return "about"
-    if are_falling or 2 * len(column.values) <= len(column.codes):
+    is_first, come_often = column.name == "1", 2 * len(column.values) <= len(column.codes)
+    if are_falling or (is_first and come_often):
         return "count" if spec.counts is None and not is_one_number(column) else "about"
-    return "judge" if differ else "about"
+    return "judge" if differ and (is_first or are_in_row(numbers)) else "about"
 
 
 def one_answer_each(

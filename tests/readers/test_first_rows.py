@@ -246,3 +246,14 @@ def test_two_numbers_that_are_clear(tmp_path):
     with pytest.raises(RankingsError, match="what are the two numbers of a row") as error:
         read_survey(path, header="none")
     assert "layout='pairs'" not in str(error.value)
+
+
+@pytest.mark.parametrize("code", ["9", "99"])
+@pytest.mark.parametrize("judge", [False, True])
+def test_ranks_of_two_items_beside_a_code_are_ranks(tmp_path, code, judge):
+    rows = [("1", code), ("1", "2"), (code, "1"), ("2", "1")]
+    lines = [",".join((f"Al{k}", *row) if judge else row) for k, row in enumerate(rows)]
+    said, survey = read_with_answers(write(tmp_path, "\n".join(lines), "t.csv"))
+    assert said.pop("judge", None) == ("1" if judge else None)
+    assert said == {"header": "none", "layout": "ranks", "missing": [code]}
+    assert survey.rankings.num_rankings == 4

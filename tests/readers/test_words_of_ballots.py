@@ -37,7 +37,7 @@ def table_of(names, layout):
     if layout == "long":
         rows = [(k, x, i) for k, x in enumerate(names) for i, x in enumerate(x, 1)]
         return pd.DataFrame(rows, columns=["judge", "item", "rank"])
-    return pd.DataFrame(names, columns=["Rank 1", "Rank 2", "Rank 3"])
+    return pd.DataFrame(names, columns=[f"Rank {k}" for k in range(1, len(names[0]) + 1)])
 
 
 @pytest.mark.parametrize("word", WORDS)
@@ -117,6 +117,18 @@ def test_a_candidate_called_blanc(layout):
         frame = frame.replace({"Rank 1": {"Ann": "Blanc"}})
         with refusal("is 'Blanc' an item?", "add missing='Blanc'; if it is one, name all items"):
             read_survey(frame, layout)
+
+
+@pytest.mark.parametrize("layout", ["orders", "cell", "votes"])
+def test_blanc_above_others_is_likely_a_name_also_among_many(layout):
+    names = ("Blanc", "Noir", "Rouge", "Gris", "Vert", "Bleu")
+    frame = table_of([names[k:] + names[:k] for k in range(6)], layout)
+    said, survey = read_with_answers(frame, layout=layout)
+    assert set(said) == {"items"} and joined(survey)[5] == "Bleu Blanc Noir Rouge Gris Vert"
+    # behind the names it means that no further one is ranked
+    frame = table_of([(*names[1:], "Blanc"), (*names[1:], "Blanc"), names], layout)
+    said, survey = read_with_answers(frame, layout=layout)
+    assert said["missing"] == ["Blanc"] and survey.rankings.num_items == 5
 
 
 LINES = "judge,item,rank\nA,Ann,1\nA,U,2\nA,Bob,3\nB,Bob,1\nB,Ann,2\nB,O,3\nC,Cid,1\nC,Ann,2\n"

@@ -15,6 +15,7 @@ from numpyro_rankings.rankings.names import names_shown
 from numpyro_rankings.readers.answers import (
     END_OF_SCALE,
     cells_are_ranks,
+    codes_above,
     joint_ranks,
     numbers_in,
     numbers_of_ranks,
@@ -152,9 +153,15 @@ def _called_first(names: Sequence[str]) -> set[str]:
 
 
 def _ask_two_numbers(grid: Grid, columns: Sequence[Column]) -> None:
-    """Ask what two numbers of each row are, if they may be items or ratings: 1 and 2 are ranks."""
+    """Ask what two numbers of each row are, if they may be items or ratings: 1 and 2 are ranks.
+
+    So are they beside a code such as 9, which is asked about later.
+    """
     numbers = numbers_in(columns)
     if len(columns) != 2 or numbers.min() < 0 or numbers.max() < 3:
+        return
+    known = {*np.unique(numbers[numbers > 0]).tolist()}
+    if known.difference(codes_above(known)) == {1, 2}:
         return
     is_blank = (numbers == 0).any()
     if (numbers[:, 0] == numbers[:, 1]).any():
