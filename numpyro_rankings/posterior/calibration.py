@@ -133,13 +133,15 @@ def posterior_sbc(
         of a ladder are placed.
     :param simulate: for other kernels and data, also those of NumPyro. It is called with a random
         key and a draw, values by name, simulates further data from the draw, and returns two
-        things: the arguments of the kernel's model with all data, and the parameters from which
-        the kernel starts, which are those of the draw and, say, the labels of further judges.
+        things: the arguments of the kernel's model with all data, a tuple, and the parameters from
+        which the kernel starts, a dict: those of the draw and, in a mixture, the labels of all
+        judges, also the further ones.
         Shapes are best the same for all draws. A kernel of NumPyro adapts only in **num_warmup**
         sweeps, so that it is best given without adaptation. The ranks of a kernel that is not of
         this package are those of all its sites, which should not depend on labels.
-    :raises TypeError: if the rankings are not known.
-    :raises ValueError: if the draws are of something else, or an argument is out of range.
+    :raises TypeError: if the rankings are not known, or **simulate** returns something else.
+    :raises ValueError: if the draws are of something else, an argument is out of range, or the
+        chains stand still in more than half of the refits.
 
     **References:**
 
@@ -272,7 +274,7 @@ def _needed(draws: Any) -> set[str]:
 
 
 def _simulation(rng: np.random.Generator, kernel: Any, draws: Draws, number: int) -> Simulate:
-    """Return what simulates further rankings of the same judges each time, so that shapes are."""
+    """Return what simulates further rankings, like those of the same judges in all replicates."""
     fitted = draws.fitted
     like = rng.choice(np.repeat(np.arange(fitted.num_rows), fitted.counts), number)
 
