@@ -409,6 +409,13 @@ def drop_totals(grid: Grid, looked_at: Sequence[int]) -> tuple[Grid, list[str]]:
     return grid, notes
 
 
+def ends_with_sum(counts: Column) -> bool:
+    """Return whether the last number of a column is the sum of two or more above it."""
+    numbers = counts.mapped(lambda text: float(whole_number(text) or 0), np.float64)
+    found = numbers[numbers > 0]
+    return len(found) > 2 and found[-1] == found[:-1].sum()
+
+
 def _is_note(grid: Grid, row: int, end: int) -> bool:
     """Return whether the only text of a row is a note, and not the name of a judge or a rank.
 
