@@ -212,15 +212,16 @@ def fold_header(grid: Grid, header_rows: int | None) -> Table:
             grid = grid._replace(cells=renamed(grid.cells, numbered))
             called = " to ".join(dict.fromkeys(repr(x) for x in (new[0], new[-1])))
             names, notes = numbered, [f"columns without a name of their own are called {called}"]
-    if header_rows is None and not more and len(names) > 2 and names[0] and not any(names[1:]):
+    if header_rows is None and not more and len(names) > 1 and names[0] and not any(names[1:]):
         none = ""
         may_be_title = is_title(names[0], _texts(below_title_alone(grid)))
         if may_be_title and grid.name.lower().endswith(_WITHOUT_NAMES):
             none = f"; add {option('header', 'none')} if there are none"
-        raise RankingsError(
-            f"{grid.header_place}: only the first column has a name, {names[0][:_LENGTH]!r}; if it "
-            f"is a title, remove what is above the names of the columns{none}"
-        )
+        if none or len(names) > 2:
+            raise RankingsError(
+                f"{grid.header_place}: only the first column has a name, {names[0][:_LENGTH]!r}; "
+                f"if it is a title, remove what is above the names of the columns{none}"
+            )
     if not more:
         words = [column.label or column.name for column in grid.cells]
         pairs = zip(grid.columns, words, strict=True)

@@ -1009,3 +1009,24 @@ def test_the_total_of_the_counts_is_no_ballot(tmp_path, layout):
     # with a count of its own it is a name
     path = write(tmp_path, TOTAL_OF_COUNTS[layout].format(2), "t.csv")
     assert joined(read_survey(path, layout, count="n"))[-2:] == [word] * 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "expected"),
+    [
+        ("Ann,Bob\nBob,Cid\nAnn,Cid\n", {"layout": "pairs"}, ["Ann Bob", "Bob Cid", "Ann Cid"]),
+        (
+            "Ann>Bob>Cid,2\nCid>Ann>Bob,1\n",
+            {"count": "2", "layout": "cell"},
+            ["Ann Bob Cid", "Ann Bob Cid", "Cid Ann Bob"],
+        ),
+    ],
+)
+def test_a_title_over_two_columns_without_names(tmp_path, rows, options, expected):
+    path = write(tmp_path, f"Games of 2024,\n{rows}", "t.csv")
+    said, survey = read_with_answers(path)
+    assert said == {"header": "none", **options}
+    assert "left out above the first ballot: 'Games of 2024'" in survey.notes
+    assert (
+        pairs_in_order(survey) if options == {"layout": "pairs"} else joined(survey)
+    ) == expected
