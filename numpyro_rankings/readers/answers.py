@@ -58,7 +58,10 @@ _NO_RANK = set(
     "don't know|do not know|no preference|refused|skipped|not selected|null|nil|-|–|—|--|.|?|"
     "blank|blank vote|left blank|no vote|not voted|no selection|skip|missing|abstain|abstained|"
     "spoiled|spoilt|invalid|void|empty|blanks|blanc|vote blanc|bulletin blanc|nul|vote nul|"
-    "bulletin nul".split("|")
+    "bulletin nul|abstention|sans réponse|pas de réponse|non classé|aucun|k.a.|k. a.|keine angabe|"
+    "keine antwort|keine|leer|ungültig|ungueltig|enthaltung|nulo|voto nulo|blanco|en blanco|"
+    "voto en blanco|em branco|abstención|sin respuesta|ninguno|ns/nc|ns/nr|nullo|scheda bianca|"
+    "scheda nulla|astenuto|nessuno|ongeldig|onthouding".split("|")
 )
 # texts that say of an item without a rank that it was offered, and that it was not
 _WAS_OFFERED = re.compile(
@@ -332,7 +335,7 @@ def _may_be_name(columns: Sequence[Column], text: str) -> tuple[bool, bool]:
 
     It may be one where it is once in each row, and is likely one where most rows go on behind it.
     """
-    if text.casefold() != "blanc":
+    if text.casefold() not in ("blanc", "blanco"):
         return False, False
     is_text = np.array([x.mapped(lambda y: y == text) for x in columns])
     is_name = np.array([x.mapped(lambda y: y != "" and not says_no_rank(y)) for x in columns])

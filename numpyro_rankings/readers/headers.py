@@ -212,15 +212,16 @@ def fold_header(grid: Grid, header_rows: int | None) -> Table:
             grid = grid._replace(cells=renamed(grid.cells, numbered))
             called = " to ".join(dict.fromkeys(repr(x) for x in (new[0], new[-1])))
             names, notes = numbered, [f"columns without a name of their own are called {called}"]
-    if header_rows is None and not more and len(names) > 2 and names[0] and not any(names[1:]):
+    if header_rows is None and not more and len(names) > 1 and names[0] and not any(names[1:]):
         none = ""
         may_be_title = is_title(names[0], _texts(below_title_alone(grid)))
         if may_be_title and grid.name.lower().endswith(_WITHOUT_NAMES):
             none = f"; add {option('header', 'none')} if there are none"
-        raise RankingsError(
-            f"{grid.header_place}: only the first column has a name, {names[0][:_LENGTH]!r}; if it "
-            f"is a title, remove what is above the names of the columns{none}"
-        )
+        if none or len(names) > 2:
+            raise RankingsError(
+                f"{grid.header_place}: only the first column has a name, {names[0][:_LENGTH]!r}; "
+                f"if it is a title, remove what is above the names of the columns{none}"
+            )
     if not more:
         words = [column.label or column.name for column in grid.cells]
         pairs = zip(grid.columns, words, strict=True)
@@ -407,6 +408,13 @@ def drop_totals(grid: Grid, looked_at: Sequence[int]) -> tuple[Grid, list[str]]:
         grid = grid.keep(np.arange(len(grid.numbers)) < end)
     _refuse_totals(grid, looked_at)
     return grid, notes
+
+
+def ends_with_sum(counts: Column) -> bool:
+    """Return whether the last number of a column is the sum of two or more above it."""
+    numbers = counts.mapped(lambda text: float(whole_number(text) or 0), np.float64)
+    found = numbers[numbers > 0]
+    return len(found) > 2 and found[-1] == found[:-1].sum()
 
 
 def _is_note(grid: Grid, row: int, end: int) -> bool:

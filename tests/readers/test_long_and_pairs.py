@@ -498,3 +498,16 @@ def test_columns_of_ranks_called_item_and_rank(tmp_path):
     path = write_rows(tmp_path / "t.csv", ["item rank taste".split(), "123", "213", "312"])
     said, survey = read_with_answers(path)
     assert said == {"layout": "ranks"} and joined(survey)[0] == "item rank taste"
+
+
+@pytest.mark.parametrize("word", ["last", "k.A.", "letzter"])
+@pytest.mark.parametrize("columns", ["Wähler Kandidat Platz", "client thing rang", "who what rank"])
+def test_ids_are_not_the_ranks_beside_a_column_with_a_word(columns, word):
+    who, what, rank = columns.split()
+    rows = [(1, "Ann", "1"), (1, "Bob", "2"), (1, "Cid", word)]
+    rows += [(2, "Ann", "2"), (2, "Bob", "1"), (2, "Cid", "3")]
+    frame = pd.DataFrame(rows, columns=[who, what, rank])
+    said, survey = read_with_answers(frame, layout="long")
+    roles = {"judge": who, "item": what, **({} if rank == "rank" else {"rank": rank})}
+    assert said == {**roles, "missing": [word]}
+    assert joined(survey) == ["Ann Bob", "Bob Ann Cid"]

@@ -999,3 +999,43 @@ def test_a_column_beside_numbered_places(tmp_path, places):
     rows = "tea,coffee,cocoa\ntea,cocoa,coffee\n"  # all have the same item first
     survey = read_survey(write(tmp_path, f"best,2nd,3rd\n{rows}", "t.csv"), "orders", columns="*")
     assert joined(survey) == ["tea coffee cocoa", "tea cocoa coffee"]
+
+
+TOTAL_OF_COUNTS = {
+    "orders": "1st,2nd,3rd,n\nAnn,Bob,Cid,10\nBob,Cid,Ann,5\nTotal,,,{}\n",
+    "votes": "rank1,rank2,rank3,n\nAnn,Bob,Cid,10\nBob,Cid,Ann,5\nSumme,,,{}\n",
+    "cell": "order,n\nAnn>Bob>Cid,10\nBob>Cid>Ann,5\nGrand total,{}\n",
+}
+
+
+@pytest.mark.parametrize("layout", TOTAL_OF_COUNTS)
+def test_the_total_of_the_counts_is_no_ballot(tmp_path, layout):
+    path = write(tmp_path, TOTAL_OF_COUNTS[layout].format(15), "t.csv")
+    survey = read_survey(path, layout, count="n")
+    assert joined(survey) == ["Ann Bob Cid"] * 10 + ["Bob Cid Ann"] * 5
+    word = TOTAL_OF_COUNTS[layout].splitlines()[-1].partition(",")[0]
+    assert f"left out, because {word!r} is in its first cell: {path}:4" in survey.notes
+    # with a count of its own it is a name
+    path = write(tmp_path, TOTAL_OF_COUNTS[layout].format(2), "t.csv")
+    assert joined(read_survey(path, layout, count="n"))[-2:] == [word] * 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "expected"),
+    [
+        ("Ann,Bob\nBob,Cid\nAnn,Cid\n", {"layout": "pairs"}, ["Ann Bob", "Bob Cid", "Ann Cid"]),
+        (
+            "Ann>Bob>Cid,2\nCid>Ann>Bob,1\n",
+            {"count": "2", "layout": "cell"},
+            ["Ann Bob Cid", "Ann Bob Cid", "Cid Ann Bob"],
+        ),
+    ],
+)
+def test_a_title_over_two_columns_without_names(tmp_path, rows, options, expected):
+    path = write(tmp_path, f"Games of 2024,\n{rows}", "t.csv")
+    said, survey = read_with_answers(path)
+    assert said == {"header": "none", **options}
+    assert "left out above the first ballot: 'Games of 2024'" in survey.notes
+    assert (
+        pairs_in_order(survey) if options == {"layout": "pairs"} else joined(survey)
+    ) == expected

@@ -23,7 +23,17 @@ WORDS = [
 ]
 
 
-NO_RANK = ["N/A", "empty", "nul", "Blanc", "VOTE BLANC"]
+NO_RANK = [
+    "N/A",
+    "empty",
+    "nul",
+    "Blanc",
+    "VOTE BLANC",
+    "Ungültig",
+    "k.A.",
+    "Abstention",
+    "en blanco",
+]
 
 
 def ballots(word, layout):
@@ -104,6 +114,14 @@ def test_words_of_overvotes_that_may_be_items():
         read_survey(frame, "orders")
     survey = read_survey(frame, items=["Ann", "Bob", "Cid", "Multiple"])
     assert joined(survey)[1] == "Bob Multiple Ann"
+
+
+@pytest.mark.parametrize("word", ["keine Angabe", "leer", "nulo"])
+def test_words_of_other_languages_among_ranks(tmp_path, word):
+    text = f"Tee;Milch;Wein\n1;2;{word}\n2;1;3\n{word};1;2\n"
+    said, survey = read_with_answers(write(tmp_path, text, "t.csv"), layout="ranks")
+    assert said == {"missing": [word]}
+    assert joined(survey) == ["Tee Milch", "Milch Tee Wein", "Milch Wein"]
 
 
 @pytest.mark.parametrize("layout", ["orders", "cell", "votes", "long"])

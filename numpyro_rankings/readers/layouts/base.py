@@ -10,7 +10,13 @@ from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import names_counted
 from numpyro_rankings.readers.answers import text_key, without_missing
 from numpyro_rankings.readers.grids import Grid, check_cells
-from numpyro_rankings.readers.headers import Table, drop_totals, name_columns, renamed
+from numpyro_rankings.readers.headers import (
+    Table,
+    drop_totals,
+    ends_with_sum,
+    name_columns,
+    renamed,
+)
 from numpyro_rankings.readers.lists import Lists
 from numpyro_rankings.readers.mixed_lists import ANY
 from numpyro_rankings.readers.other_questions import refuse_slid_rows
@@ -80,7 +86,10 @@ class Layout(ABC):
     ) -> Question:
         """Read the columns of a question, whose places in the table are picked."""
         self.check_question(table.grid, picked, spec)
-        grid, about_totals = drop_totals(table.grid, self.columns_with_totals(table.grid, picked))
+        looked_at = self.columns_with_totals(table.grid, picked)
+        if spec.counts is not None and ends_with_sum(table.grid.column(spec.counts)):
+            looked_at = range(len(table.grid.cells))  # a sum of counts belongs to no list
+        grid, about_totals = drop_totals(table.grid, looked_at)
         grid, about_judges = self.one_answer_each(grid, picked, spec)
         if spec.missing and len(grid.numbers) < len(table.grid.numbers):
             texts = {text_key(x) for k in picked for x in table.grid.cells[k].values}

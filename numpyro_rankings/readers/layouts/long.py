@@ -46,7 +46,10 @@ from numpyro_rankings.words.options import option
 
 _RANKS = {"rank", "position"}
 _MEANINGS = {"judge": {"judge"}, "item": {"item"}, "rank": _RANKS}
-_OF_RANKS = re.compile(r"(?:.*[\W_])?(?:rank(?:ing)?|pos(?:ition)?|place)", re.IGNORECASE)
+_OF_RANKS = re.compile(
+    r"(?:.*[\W_])?(?:rank(?:ing)?|pos(?:ition)?|place|rang|platz|puesto|posici[oó]n|posizione)",
+    re.IGNORECASE,
+)
 _NUMBER = re.compile(r"[-+$€£]?\d+(?:[.,]\d+)?[%$€£]?")
 _OF_WEIGHTS = re.compile(r"(?:.*[\W_])?(?:weights?|wt)", re.IGNORECASE)
 _CODES = CODES | {7}  # no end of a scale above the number of items
@@ -211,6 +214,7 @@ def likely_columns(grid: Grid, spec: QuestionSpec) -> tuple[str, str, str] | Non
         for three in ways
         if len({x.name for x in three}) == len(three)
         and not OF_PEOPLE.fullmatch(three[2].name)
+        and (named.item is not None or not _OF_RANKS.fullmatch(three[1].name))
         and _are_lists(*three)
     ]
     # beside the place at which an item was shown, and what else is known of each
@@ -255,17 +259,26 @@ def _called_so(
 def _are_lists(judge: Column, item: Column, rank: Column) -> bool:
     """Return whether each judge has the ranks 1, 2, … once each, and no item twice.
 
-    Lines with a word that means no rank are passed over.
+    Lines with a word that means no rank are passed over, and with any word where the column is
+    called so.
     """
-    has_none = rank.mapped(lambda text: not text or said_of_offer(text) is not None, bool)
+    called = _OF_RANKS.fullmatch(rank.name) is not None
+    has_none = rank.mapped(
+        lambda text: (
+            not text
+            or said_of_offer(text) is not None
+            or (called and not any(map(str.isdecimal, text)) and rank_number(text) < 1)
+        ),
+        bool,
+    )
     if 3 * has_none.sum() < len(rank.codes):
         judge, item, rank = (x.keep(~has_none) for x in (judge, item, rank))
     size = np.bincount(judge.codes)
-    are_ids = len(item.values) == len(item.codes) and not _OF_RANKS.fullmatch(rank.name)
+    are_ids = len(item.values) == len(item.codes) and not called
     if len(judge.codes) < 2 * len(size) or are_ids:
         return False
     most, number = len(rank.codes), whole_number
-    if _OF_RANKS.fullmatch(rank.name):  # in words, too
+    if called:  # in words, too
         number = rank_number
     ranks = rank.mapped(lambda text: min(number(text) or 0, most + 1), np.int64)
     if (ranks < 1).any() or (ranks > size[judge.codes]).any():
