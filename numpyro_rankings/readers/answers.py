@@ -315,9 +315,14 @@ def refuse_missing_items(
         for text in column.values:
             is_code = text in signs or (text in capitals and len(capitals) == 1)
             is_odd = says_no_rank(text) or (num_names > 1 and is_code) or text in codes
-            if text and is_odd and text not in (known or ()) and text not in names:
+            is_odd &= text not in (known or ()) and text not in names
+            if is_odd and text in codes and whole_number(text) not in _SURE_CODES:
+                is_odd = not _may_be_name(columns, text, codes)[1]
+            if text and is_odd:
                 number = sum(x.counts().get(text, 0) for x in columns)
-                is_name, is_above = _may_be_name(columns, text)
+                is_name, is_above = False, False
+                if text.casefold() in ("blanc", "blanco"):
+                    is_name, is_above = _may_be_name(columns, text)
                 is_often = (is_name or text in initials) and 5 * number > num_cells
                 is_item = (is_often or is_above) and len(texts) <= _MOST_NAMES
                 items = [x for x in texts if x == text or not says_no_rank(x)]
@@ -330,15 +335,21 @@ def refuse_missing_items(
                 )
 
 
-def _may_be_name(columns: Sequence[Column], text: str) -> tuple[bool, bool]:
+def _may_be_name(
+    columns: Sequence[Column], text: str, codes: Container[str] = ()
+) -> tuple[bool, bool]:
     """Return whether a text that means that nothing is ranked may be a name, and is likely one.
 
-    It may be one where it is once in each row, and is likely one where most rows go on behind it.
+    It may be one where it is once in each row, and is likely one where most rows go on behind it
+    with names, which none of the other **codes** is.
     """
-    if text.casefold() not in ("blanc", "blanco"):
-        return False, False
     is_text = np.array([x.mapped(lambda y: y == text) for x in columns])
-    is_name = np.array([x.mapped(lambda y: y != "" and not says_no_rank(y)) for x in columns])
+    is_name = np.array(
+        [
+            x.mapped(lambda y: y not in {"", text} and y not in codes and not says_no_rank(y))
+            for x in columns
+        ]
+    )
     goes_on = np.logical_or.accumulate(is_name[::-1])[::-1]
     is_once = bool(is_text.sum(0).max() == 1)
     return is_once, is_once and bool(2 * (is_text[:-1] & goes_on[1:]).sum() > is_text.sum())

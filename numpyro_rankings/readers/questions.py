@@ -570,7 +570,7 @@ def options_beside(column: Column, spec: QuestionSpec, is_sure: bool = True) -> 
 def _meaning_of_numbers(column: Column, spec: QuestionSpec) -> str:
     """Return the likely option for numbers without a header: counts fall, or come often.
 
-    Ids, and counts in any order, are in the first column; behind it are ages and times, too.
+    Counts in any order are in the first column; behind it are ages and ratings, too.
     """
     numbers = column.mapped(lambda text: whole_number(text) or 0)
     differ = len(column.values) == len(column.codes)
@@ -580,7 +580,7 @@ def _meaning_of_numbers(column: Column, spec: QuestionSpec) -> str:
     is_first, come_often = column.name == "1", 2 * len(column.values) <= len(column.codes)
     if are_falling or (is_first and come_often):
         return "count" if spec.counts is None and not is_one_number(column) else "about"
-    return "judge" if differ and (is_first or are_in_row(numbers)) else "about"
+    return "judge" if differ else "about"
 
 
 def one_answer_each(

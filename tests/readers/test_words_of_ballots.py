@@ -149,6 +149,17 @@ def test_blanc_above_others_is_likely_a_name_also_among_many(layout):
     assert said["missing"] == ["Blanc"] and survey.rankings.num_items == 5
 
 
+@pytest.mark.parametrize("layout", ["orders", "cell", "votes"])
+@pytest.mark.parametrize("code", ["8", "66"])
+def test_numbers_of_items_above_others_are_no_codes(layout, code):
+    rows = [("1", code, "2"), (code, "3", "1"), ("2", "3", code), ("3", code, "1")]
+    assert joined(read_survey(table_of(rows, layout), layout)) == list(map(" ".join, rows))
+    # behind the others they may be codes
+    rows = [("1", "2", code), ("2", "3", code), ("3", "1", "2")]
+    with refusal(f"is {code!r} an item?", f"add missing={code!r}"):
+        read_survey(table_of(rows, layout), layout)
+
+
 LINES = "judge,item,rank\nA,Ann,1\nA,U,2\nA,Bob,3\nB,Bob,1\nB,Ann,2\nB,O,3\nC,Cid,1\nC,Ann,2\n"
 
 
