@@ -154,8 +154,6 @@ def posterior_sbc(
     for name, value in (("num_replicates", num_replicates), ("num_draws", num_draws)):
         check_whole(name, value)
     check_whole("num_sweeps", num_sweeps)
-    if not isinstance(kernel, MCMCKernel):
-        raise TypeError(f"kernel must be a kernel, such as mcmc.sampler: got {_type(kernel)}")
     own = own_kernel(kernel)
     draws = _samples_of(source) if own is None else _draws_of(own, source, rankings)
     if simulate is not None and num_further is not None:

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpyro.infer import MCMC
+from numpyro.infer.mcmc import MCMCKernel
 
 from numpyro_rankings.components.family import Family
 from numpyro_rankings.families import RankingFamily, family_of
@@ -526,7 +527,13 @@ def check_fitted(num_rankings: int | None, num_items: int, rankings: Rankings | 
 
 
 def own_kernel(kernel: Any) -> GibbsKernel | None:
-    """Return a kernel of this package, None of another one."""
+    """Return a kernel of this package, None of another one.
+
+    :raises TypeError: if it is no kernel.
+    """
+    if not isinstance(kernel, MCMCKernel):
+        got = type(kernel).__name__
+        raise TypeError(f"kernel must be a kernel, such as mcmc.sampler: got {got}")
     return kernel if isinstance(kernel, GibbsKernel) else None
 
 
