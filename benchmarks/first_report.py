@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 import time
+from math import nan
 from pathlib import Path
 from statistics import median
 
@@ -78,8 +79,9 @@ def fit(python, arguments, cache):
     found["memory, GB"] = usage.ru_maxrss / 2**20
     if "last sweep" in found:
         sampling = found["last sweep"] - found["first sweeps"]
-        found["ms a sweep"] = 1e3 * sampling / (found["sweeps"] - before)
-        found["ESS a second"] = found["ESS"] / sampling
+        if found["sweeps"] > before:  # of which the first were not all
+            found["ms a sweep"] = 1e3 * sampling / (found["sweeps"] - before)
+            found["ESS a second"] = found["ESS"] / sampling
         found["after the last sweep"] = seconds - found["last sweep"]
     return found
 
@@ -109,7 +111,9 @@ def main():
                     shown = ", ".join(f"{what} {x:,.3g}" for what, x in one.items())
                     print(f"{version}, {table}, seed {seed}: {shown}", flush=True)
     for name, runs in found.items():
-        shown = ", ".join(f"{what} {median(run[what] for run in runs):,.3g}" for what in runs[0])
+        shown = ", ".join(
+            f"{what} {median(run.get(what, nan) for run in runs):,.3g}" for what in runs[0]
+        )
         print(f"{name}, median: {shown}")
 
 
