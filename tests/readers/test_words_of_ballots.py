@@ -5,6 +5,7 @@ import pytest
 from helpers.readers import joined, read_with_answers, refusal, write
 
 from numpyro_rankings import read_survey
+from numpyro_rankings.readers.answers import codes_above
 
 WORDS = [
     "Multiple votes",
@@ -309,3 +310,16 @@ def test_tables_of_ranks_and_names_in_a_header_are_not_proposed_as_ballots(tmp_p
         read_survey(write(tmp_path, "id,Ann,Bob\n1,1,2\n2,2,1\n", "t.csv"), "votes", judge="id")
     with refusal("which columns are the ranks of the ballots? Pick them"):
         read_survey(write(tmp_path, "Ann,Bob\nBob,Ann\nAnn,Bob\n", "t.csv"), "votes", header_rows=1)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "codes"),
+    [
+        ([1, 2, 3, 4, 5, 6, 8], []),  # 7 may be missing by chance
+        ([1, 2, 3, 4, 5, 8], [8]),
+        ([0, 1, 2, 3, 4, 5, 6, 9, 99], [9, 99]),
+        ([1, 2, 3, 7, 99], [99]),
+    ],
+)
+def test_codes_are_far_above_other_numbers(numbers, codes):
+    assert codes_above(numbers) == codes
